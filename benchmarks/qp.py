@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import time
 from collections import Counter
 from typing import Any
@@ -19,6 +20,9 @@ from cards_core.typing import Array, Backend
 
 WARM_UP = 100
 """Steps that are not counted."""
+
+TURNS = 10
+"""Parts of the steps that compiled and NumPy form take in turn, so that both see the same load."""
 
 
 def bench_qp(
@@ -37,12 +41,15 @@ def bench_qp(
         seed: Of the directions of the motion.
 
     Returns:
-        JSON-ready: ``robot``, ``dof``, ``muscles``, ``backend``, ``steps`` and ``results``, a
+        JSON-ready: ``robot``, ``dof``, ``muscles``, ``backend``, ``steps``, ``load`` (of the
+        machine, before: processes of the last minute) and ``results``, a
         list with per controller and solver ``median_us``, ``p99_us``, ``max_us`` of the step,
-        ``qp_median_us``, ``qp_p99_us`` of the solver in it, ``iterations_mean`` and ``status``
-        (count of every `ControlStatus` that occurred). A solver that is not installed has
-        ``unavailable`` instead.
+        ``qp_median_us``, ``qp_p99_us`` of the solver in it, ``iterations_mean``, ``status``
+        (count of every `ControlStatus` that occurred) and ``native`` (`Controller.native`). Where
+        that is ``yes``, ``numpy`` has the same figures of the NumPy form, taken in turns of a
+        tenth of the steps. A solver that is not installed has ``unavailable`` instead.
     """
+    load = os.getloadavg()[0]
     model = ControlModel(robot, backend)
     tree = robot.tree
     positions, velocities = _motion(tree, steps + WARM_UP, np.random.default_rng(seed))
@@ -57,41 +64,65 @@ def bench_qp(
             results.append(entry)
             try:
                 factory: Any = controller_type  # also for robots that nobody could drive
-                controller = factory(model, solver=solver)
+                runs = [_Run(factory(model, solver=solver), steps)]
             except SolverUnavailableError as error:
                 entry["unavailable"] = str(error)
                 continue
-            whole, inner = np.zeros(steps), np.zeros(steps)
-            iterations = 0
-            status: Counter[str] = Counter()
-            for k in range(-WARM_UP, steps):
-                q, qd = positions[k + WARM_UP], velocities[k + WARM_UP]
-                state = RobotState(1e-3 * k, q, qd)
-                start = time.perf_counter()
-                controller.step(state)
-                stop = time.perf_counter()
-                out = controller.output
-                if k >= 0:
-                    whole[k], inner[k] = 1e6 * (stop - start), 1e6 * out.solve_time
-                    iterations += out.iterations
-                    status[out.status.name] += 1
-            entry.update(
-                median_us=float(np.median(whole)),
-                p99_us=float(np.percentile(whole, 99)),
-                max_us=float(np.max(whole)),
-                qp_median_us=float(np.median(inner)),
-                qp_p99_us=float(np.percentile(inner, 99)),
-                iterations_mean=iterations / steps,
-                status=dict(status),
-            )
+            entry["native"] = runs[0].controller.native
+            if entry["native"] == "yes":
+                runs.append(_Run(factory(model, solver=solver), steps))
+                runs[1].controller.step_in_python()
+            edges = np.linspace(0, steps, TURNS + 1).astype(int)
+            for first, last in zip([-WARM_UP, *edges[1:-1]], edges[1:], strict=True):
+                for run in runs:
+                    run.take(range(first, last), positions, velocities)
+            entry.update(runs[0].figures())
+            if len(runs) > 1:
+                entry["numpy"] = runs[1].figures()
     return {
         "robot": robot.name,
         "dof": tree.nv,
         "muscles": len(robot.muscles),
         "backend": backend,
         "steps": steps,
+        "load": load,
         "results": results,
     }
+
+
+class _Run:
+    """A controller and how long its steps took."""
+
+    def __init__(self, controller: Any, steps: int) -> None:
+        self.controller = controller
+        self._whole, self._inner = np.zeros(steps), np.zeros(steps)
+        self._iterations = 0
+        self._status: Counter[str] = Counter()
+
+    def take(self, steps: range, positions: list[Array], velocities: list[Array]) -> None:
+        """Do steps, of which those from 0 on count."""
+        controller, out = self.controller, self.controller.output
+        for k in steps:
+            state = RobotState(1e-3 * k, positions[k + WARM_UP], velocities[k + WARM_UP])
+            start = time.perf_counter()
+            controller.step(state)
+            stop = time.perf_counter()
+            if k >= 0:
+                self._whole[k], self._inner[k] = 1e6 * (stop - start), 1e6 * out.solve_time
+                self._iterations += out.iterations
+                self._status[out.status.name] += 1
+
+    def figures(self) -> dict[str, Any]:
+        """Return what `bench_qp` has of a controller."""
+        return {
+            "median_us": float(np.median(self._whole)),
+            "p99_us": float(np.percentile(self._whole, 99)),
+            "max_us": float(np.max(self._whole)),
+            "qp_median_us": float(np.median(self._inner)),
+            "qp_p99_us": float(np.percentile(self._inner, 99)),
+            "iterations_mean": self._iterations / self._whole.size,
+            "status": dict(self._status),
+        }
 
 
 def _motion(tree: Tree, count: int, rng: np.random.Generator) -> tuple[list[Array], list[Array]]:

@@ -1,4 +1,4 @@
-"""Make the gallery of README.md and the editor's picture: ``python docs/gallery.py [NAME ...]``.
+"""Make the gallery of README.md and pictures of pages: ``python docs/gallery.py [NAME ...]``.
 
 Robots are simulated, shown on their pages and photographed in headless Chromium, which renders in
 software. Needs Chromium, playwright and Pillow, as the tests of the pages do.
@@ -6,7 +6,9 @@ software. Needs Chromium, playwright and Pillow, as the tests of the pages do.
 
 from __future__ import annotations
 
+import contextlib
 import io
+import re
 import shutil
 import sys
 import tempfile
@@ -15,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
@@ -54,6 +57,9 @@ PICTURES = {
 MOVING = ("roboy_arm", "ctc_operational", "flower", 30.0, 24)
 """The animated picture: robot, controller, reference, duration [s], number of pictures."""
 
+
+CAD = "cad_arm"
+"""The pictures of `docs/tutorial_cad.md`."""
 
 EDITOR = "muscle_editor"
 """The picture of `docs/muscle_editor.md`."""
@@ -121,8 +127,37 @@ def editor(browser: Any) -> None:
             view.session.select(Selection(view.session.editor.robot.muscles[0].name, 1))
             time.sleep(6.0)
             image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-            image.quantize(128).save(IMAGES / "muscle_editor.png", optimize=True)
+            image.quantize(256).save(IMAGES / "muscle_editor.png", optimize=True)
     print("muscle_editor.png")
+
+
+def cad(browser: Any) -> None:
+    """Take the pictures of `docs/tutorial_cad.md`: its robot, and how it follows the motion."""
+    from cards_bringup.cli import main as run_cards
+
+    page = IMAGES.with_name("tutorial_cad.md").read_text()
+    blocks = re.findall(r"^`(\S+)`\n\n```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assembly = IMAGES.parents[1] / "examples" / "cad_arm" / "two_link_arm.step"
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        (config, text), (motion, wave) = blocks
+        Path(config).write_text(text)
+        run_cards(["import", "cad", str(assembly), "--config", config, "-o", "robots"])
+        Path(motion).write_text(wave)
+        moved = run_of("robots/two_link_arm", "ctc_joint", "wave", 1.1)
+        view = cards.show(moved, port=8470, block=False)
+        still(view, view._player._frame, len(view._player._times) - 1)
+        picture = Camera(browser, view).take()
+        picture.quantize(128).save(IMAGES / "cad_arm.png", optimize=True)
+        view.close()
+        run = run_of("robots/two_link_arm", "ctc_joint", "wave", 3.0)
+        figure, axes = plt.subplots(figsize=(7.0, 2.8), layout="constrained")
+        for i, (name, colour) in enumerate(zip(("shoulder", "elbow"), ("C0", "C1"), strict=True)):
+            axes.plot(run.time, run.q[:, i], colour, label=name)
+            axes.plot(run.time, run.arrays["desired"][:, i], "k--", lw=0.8, label="desired" * i)
+        axes.set(xlabel="time [s]", ylabel="angle [rad]")
+        axes.legend()
+        figure.savefig(IMAGES / "cad_arm_tracking.png", dpi=100)
+    print("cad_arm.png, cad_arm_tracking.png")
 
 
 def main(names: list[str]) -> None:
@@ -140,6 +175,8 @@ def main(names: list[str]) -> None:
                 print(f"gallery_{name}.png")
         if not names or EDITOR in names:
             editor(browser)
+        if not names or CAD in names:
+            cad(browser)
         name, controller, reference, duration, count = MOVING
         if not names or name in names:
             run = run_of(name, controller, reference, duration)

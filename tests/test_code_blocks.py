@@ -105,7 +105,11 @@ FAST = ["--mode", "as_fast_as_possible"]
 SHORT = ["--duration", "0.05"]
 """Added too, except in `TUTORIALS`."""
 
-TUTORIALS = {"docs/tutorial_own_controller.md": 0.05, "docs/tutorial_caspr.md": 1e-3}
+TUTORIALS = {
+    "docs/tutorial_own_controller.md": 0.05,
+    "docs/tutorial_cad.md": 1e-3,
+    "docs/tutorial_caspr.md": 1e-3,
+}
 """Pages whose runs are complete, and their largest error, [rad] or [m]."""
 
 

@@ -18,9 +18,11 @@ setup(
         PACKAGE: [
             "py.typed",
             "muscles/native/*.c",
+            "optimize/native/*.c",
             "body_image/native/*.c",
             "codegen/*.c",
             "control/cpg/native/*.c",
+            "control/native/*.c",
             "estimation/native/*.c",
             "paths/contacts/native/*.c",
             "paths/wrapping/native/*.c",

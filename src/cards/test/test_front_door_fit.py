@@ -28,6 +28,7 @@ def test_the_fitted_robot_has_the_moment_arm(task, tmp_path, monkeypatch):
     told = []
     result = cards.fit_muscles(robot, task, progress=told.append)
     assert result.met
+    assert repr(result) == "<fit of planar_2r: all goals met, 2 points moved>"
     assert told[-1].done == told[-1].total
     state = cards.compile(result.robot, "L")(q={"joint_1": 0.0})
     assert abs(-state.L[0, 0] - 0.4) < 1e-6

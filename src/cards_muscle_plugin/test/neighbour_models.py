@@ -8,6 +8,7 @@ import numpy as np
 from touched_models import thing
 
 from cards_core.formats import load, write_model
+from cards_core.formats.sdf.reader import GRAVITY
 from cards_core.muscles.command import NO_COMMAND
 from cards_core.robot.world import World, WorldModel
 from cards_muscle_plugin.surroundings import Surroundings
@@ -21,8 +22,11 @@ def around(shape):
 
 
 def written(folder, robot):
-    """Write a model; its file and the element of the plugin."""
-    file = write_model(robot, folder / robot.name)
+    """Write a model; its file and the element of the plugin.
+
+    Gravity is the world's: with its own the file would be a world, which cannot be included.
+    """
+    file = write_model(replace(robot, gravity=GRAVITY), folder / robot.name)
     text = open(file).read()  # noqa: SIM115
     return file, text[text.index("<plugin") : text.index("</plugin>") + len("</plugin>")]
 

@@ -293,6 +293,11 @@ class ControllerNode(Node):
         return self.controller.reason
 
     @property
+    def native(self) -> str:
+        """Whether steps are compiled: ``yes``, or ``no, `` and the reason."""
+        return self.controller.native
+
+    @property
     def state_timeout(self) -> float:
         """Real time without states after which that is an error, [s]."""
         return float(self.parameters["state_timeout"])

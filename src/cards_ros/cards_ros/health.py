@@ -277,6 +277,11 @@ class ControllerView(Protocol):
         ...
 
     @property
+    def native(self) -> str:
+        """Whether steps are compiled: ``yes``, or ``no, `` and the reason."""
+        ...
+
+    @property
     def output(self) -> ControlOutput:
         """How the controller came to its last command."""
         ...
@@ -381,7 +386,9 @@ class ControllerHealth:
             loop.report(Level.WARN, "more than 5 % of the states are not answered in time")
         else:
             loop.ok()
-        control.values.update(steps_not_ok=self._not_ok, residual_max=self._residual)
+        control.values.update(
+            steps_not_ok=self._not_ok, residual_max=self._residual, native=view.native
+        )
         commands = view.enabled and not view.refusal and not view.unready
         if commands and self._worst is ControlStatus.OK and not view.log_failure:
             control.ok()

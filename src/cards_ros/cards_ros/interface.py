@@ -623,6 +623,7 @@ DIAGNOSTICS: dict[str, dict[str, dict[str, str]]] = {
         "control": {
             "steps_not_ok": "steps of the last second whose status was not OK",
             "residual_max": "largest residual of these steps",
+            "native": "whether usual steps are compiled code: yes, or no and the reason",
         },
         "loop": {
             "rate_hz": "answers per second",

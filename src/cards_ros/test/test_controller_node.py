@@ -148,6 +148,17 @@ def test_a_state_that_is_not_finite_gives_minimum_tensions(domain, probe):
         probe.until_status("ctc_joint: control", Level.ERROR, "not finite")
 
 
+def test_diagnostics_say_whether_steps_are_compiled(domain, probe):
+    def told():
+        status = probe.status("ctc_joint: control")
+        values = {} if status is None else {item.key: item.value for item in status.values}
+        return values.get("native") == "yes"
+
+    with joint_node(domain):
+        ask(probe, state(0))
+        probe.until(told, "native: yes")
+
+
 def test_missing_states_are_reported(domain, probe):
     with joint_node(domain, state_timeout=0.2):
         probe.until_status("ctc_joint: states", Level.WARN, "waiting for joint_states")

@@ -18,6 +18,7 @@ IMPORT_TEXT = "``./cards import``: convert a robot of another program to SDF wit
 
 IMPORT_EXAMPLES = """examples:
   ./cards import caspr path/to/BMArm -o models     makes models/BMArm
+  ./cards import mjcf arm.xml -o models            makes models/<name of the model>
   ./cards import cardsflow path/to/musc-le -o models
   ./cards import urdf arm.urdf --muscles muscles.yaml -o models
   ./cards import caspr --help          the importer's own options

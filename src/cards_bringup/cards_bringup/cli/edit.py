@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from cards_bringup.option_types import WholeNumber
 EXAMPLES = """examples:
   ./cards edit my_robot                   its muscles, or the first ones of a robot without any
   ./cards edit path/to/model.sdf
+  ./cards edit arm.urdf                   imported into a folder beside it, once
   ./cards edit roboy_arm -o arm.sdf       Save writes arm.sdf; the robot's own file stays
   ./cards edit my_robot --recover         go on with what was not saved
   ./cards edit my_robot --discard         delete what was not saved
@@ -38,7 +40,11 @@ def add_edit(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("robot", help="name under models/, or the path of an SDF file")
+    add(
+        "robot",
+        help="name under models/, or the path of an SDF file, or of a URDF, which is imported "
+        "into a folder beside it",
+    )
     add(
         "-o",
         "--out",
@@ -81,9 +87,11 @@ def run(args: argparse.Namespace) -> int:
         raise CardsError(
             f"{args.output} is a folder (expected: an SDF file, e.g. model.sdf in it)"
         )
+    robot = sdf_of(args.robot)
     if args.discard:
-        print(f"deleted {discard(args.robot, args.output)}")
-    editor = MuscleEditor(args.robot, model=args.model, output=args.output, recover=args.recover)
+        print(f"deleted {discard(robot, args.output)}")
+    editor = MuscleEditor(robot, model=args.model, output=args.output, recover=args.recover)
+    print(f"opening {editor.base.name} ...", file=sys.stderr, flush=True)
     with _first_interrupt():
         with contextlib.suppress(KeyboardInterrupt):
             page = EditorPage(editor, host=args.host, port=args.port)
@@ -101,6 +109,29 @@ def run(args: argparse.Namespace) -> int:
     if left_out := drafts(editor.block):
         print(f"left out, not finished: muscle {', '.join(left_out)}", flush=True)
     return ExitCode.INTERRUPTED
+
+
+def sdf_of(robot: str) -> str | Path:
+    """Return what the editor opens; of a URDF the SDF of its import, made once beside it.
+
+    Args:
+        robot: Name, or path of an SDF or URDF.
+
+    Raises:
+        CardsError: The URDF cannot be imported, or the folder is something else.
+    """
+    from cards_core.formats.imports.folder import REPORT
+    from cards_core.formats.imports.model import write_imported
+    from cards_core.formats.urdf.importer import import_urdf, is_urdf
+
+    path = Path(robot)
+    if not is_urdf(path):
+        return robot
+    model = import_urdf(path)
+    folder = path.resolve().parent / model.name
+    if not (folder / f"{REPORT}.json").is_file():
+        print(f"imported to {write_imported(model, folder.parent)}: {model.summary()}", flush=True)
+    return folder / "model.sdf"
 
 
 @contextlib.contextmanager

@@ -22,6 +22,14 @@ def test_every_controller_and_solver_is_timed(robot):
         assert sum(entry["status"].values()) == 20
         assert 0.0 < entry["qp_median_us"] <= entry["median_us"] <= entry["p99_us"]
         assert entry["p99_us"] <= entry["max_us"]
+        assert ("numpy" in entry) == (entry["native"] == "yes")
+        assert entry["native"] == "yes" or entry["native"].startswith("no, ")
+        assert sum(entry.get("numpy", entry)["status"].values()) == 20
+
+
+def test_compiled_steps_are_timed_beside_those_of_numpy():
+    native = {e["controller"] for e in bench_qp(roboy_arm(), steps=5)["results"] if "numpy" in e}
+    assert native == {"ctc_joint", "ctc_operational"}
 
 
 def test_the_arm_is_timed_on_feasible_steps():

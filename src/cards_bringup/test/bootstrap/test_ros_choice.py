@@ -125,6 +125,11 @@ def test_sourced_ros_installs_no_wheels(tmp_path):
     ]
 
 
+def test_what_reads_cad_files_is_installed_for_it(tmp_path):
+    assert Environment(tmp_path, "sourced:jazzy").sets(cad=True) == ["runtime", "cad"]
+    assert Environment(tmp_path, "sourced:jazzy").sets(docs=True) == ["runtime", "docs"]
+
+
 def test_library_path_of_other_wheels_is_dropped():
     env = ros.process_environment(
         ros.WHEELS,

@@ -28,7 +28,7 @@ def test_says_what_the_other_program_cannot_do(capsys):
     assert cli.main(["export", "mjcf", "antagonist_joint"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("<mujoco")
-    assert "note: left: cylinder 'wheel' becomes endless" in err
+    assert "note: left: 'wheel' as an endless cylinder: the same in 50 poses" in err
     assert cli.main(["export", "urdf", "planar_2r"]) == 0
     assert "note: 4 muscles left out" in capsys.readouterr().err
     assert cli.main(["export", "mjcf", "planar_2r", "-o", "nowhere/arm.xml"]) == 2

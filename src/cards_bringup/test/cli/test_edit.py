@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,6 +54,22 @@ def test_nothing_changed_nothing_is_left(file, visit, capsys):
     assert re.search(r"http://127.0.0.1:\d+/\?token=", capsys.readouterr().out)
     assert file.read_bytes() == before
     assert [path.name for path in file.parent.iterdir()] == ["model.sdf"]
+
+
+def test_a_urdf_is_imported_once_and_gets_muscles(tmp_path, visit, capsys):
+    example = Path(__file__).resolve().parents[4] / "examples" / "urdf_arm" / "arm.urdf"
+    urdf = tmp_path / "arm.urdf"
+    urdf.write_bytes(example.read_bytes())
+    written = tmp_path / "urdf_arm" / "model.sdf"
+    visit(lambda page: None)
+    assert main(["edit", str(urdf), "--port", "0"]) == 0
+    assert "imported to" in capsys.readouterr().out
+    before = written.read_bytes()
+    assert load(written).tree.nv == 2
+    assert main(["edit", str(urdf), "--port", "0"]) == 0
+    assert "imported to" not in capsys.readouterr().out
+    assert written.read_bytes() == before
+    assert urdf.read_bytes() == example.read_bytes()
 
 
 def test_saved_changes_are_in_the_file(file, visit, capsys):
@@ -111,11 +128,14 @@ def test_discarded_changes_are_gone(file, visit, capsys):
         (["planar_2r", "--recover", "--discard"], "not allowed with"),
         (["planar_2r", "--port", "70000"], "70000"),
         (["broken.sdf"], "broken.sdf:1"),
+        (["broken.urdf"], "broken.urdf:1"),
+        (["none.urdf"], "no such file"),
     ],
 )
 def test_what_cannot_be_opened_is_said_in_a_line(words, said, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "broken.sdf").write_text("<sdf version='1.11'><model name='a'/></sdf>")
+    (tmp_path / "broken.urdf").write_text("<robot name='a'/>")
     assert main(["edit", *words]) == 2
     found = capsys.readouterr().err
     assert said in found

@@ -105,7 +105,10 @@ def test_ctrl_c_keeps_the_best_and_the_fit_goes_on(task, tmp_path, capsys, monke
         return real(self, told)
 
     monkeypatch.setattr(MuscleFit, "run", interrupted)
-    assert run("planar_2r", task, "-o", out, *words) == 130
+    shutil.copytree(Path(find_model("planar_2r")).parent, tmp_path / "robot")
+    monkeypatch.chdir(tmp_path)
+    assert run("robot/model.sdf", task, "-o", out, *words) == 130
+    monkeypatch.chdir("/")  # it goes on from anywhere
     assert f"go on: ./cards fit-muscles --resume {out}" in capsys.readouterr().err
     assert names(out) == {"state.json", "specification.yaml"}
     assert run("planar_2r", task, "-o", out, *words) == 2
@@ -117,6 +120,26 @@ def test_ctrl_c_keeps_the_best_and_the_fit_goes_on(task, tmp_path, capsys, monke
     assert (out / "model.sdf").read_bytes() == (whole / "model.sdf").read_bytes()
     assert run("--resume", out, "--quiet") == 2
     assert "has a finished fit" in capsys.readouterr().err
+
+
+def test_meshes_beside_the_robot_come_with_it(task, tmp_path, monkeypatch):
+    robot = tmp_path / "robot"
+    shutil.copytree(Path(find_model("planar_2r")).parent, robot)
+    (robot / "meshes").mkdir()
+    (robot / "meshes/part.stl").write_text("solid part\nendsolid part\n")
+    text = (robot / "model.sdf").read_text()
+    shape = (
+        "<visual name='m'><geometry><mesh><uri>meshes/part.stl</uri></mesh></geometry></visual>"
+    )
+    (robot / "model.sdf").write_text(text.replace("</link>", f"{shape}</link>", 1))
+    monkeypatch.chdir(tmp_path)
+    words = ("robot/model.sdf", task, "-o", "out", "--starts", "1", "--iterations", "1")
+    assert run(*words, "--quiet") in (0, 1)
+    assert (tmp_path / "out/meshes/part.stl").read_bytes() == (
+        robot / "meshes/part.stl"
+    ).read_bytes()
+    (drawn,) = [v for v in load("out").links[0].visuals if v.name == "m"]
+    assert drawn.geometry.uri == str(tmp_path / "out/meshes/part.stl")
 
 
 def test_an_earlier_result_is_replaced_only_if_told(task, tmp_path, capsys):

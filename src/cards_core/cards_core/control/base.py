@@ -23,6 +23,7 @@ from cards_core.control.interface import (
     vector,
 )
 from cards_core.control.model import ControlModel
+from cards_core.control.native_step import NativeStep, NotNativeError, StepParts, TaskParts
 from cards_core.dynamics.interface import Dynamics
 from cards_core.muscles.command import Command, CommandPart
 from cards_core.optimize.goal_program import GoalProgram, GoalResult
@@ -34,6 +35,10 @@ from cards_core.typing import Array
 
 STANDARD_GRAVITY = 9.81
 """Acceleration that stands for the usual one of a robot without weight, [m/s^2]."""
+
+
+_COMPILED = "_formulate", "_prepare", "_feedback", "_add_loads", "_finish"
+"""Methods of `QpController` that the compiled step repeats."""
 
 
 class QpController(Controller):
@@ -70,6 +75,7 @@ class QpController(Controller):
         gains: Stiffness and damping; change them with `set_gains`.
         tension_min, tension_max: Limits of the command, shape (m,), [N].
         motors: Joints with a motor of their own.
+        native: See `Controller`; `cards_core.control.native_step` has the compiled step.
     """
 
     contact_forces: ContactForces
@@ -114,6 +120,7 @@ class QpController(Controller):
         self._reference: Reference | None = None
         self._start = 0.0
         self._scratch = np.zeros(k)
+        self._native: NativeStep | None = None
 
     def _use(self, program: GoalProgram, goal_unit: float) -> None:
         """Set the program, the unit of its goals, and the limits of tensions and efforts in it."""
@@ -130,6 +137,52 @@ class QpController(Controller):
         self._efforts = program.result.x[driven]
         greatest = np.minimum(self.motors.efforts / self._torque_unit, QP_INFINITY)
         program.lower_bounds[driven], program.upper_bounds[driven] = -greatest, greatest
+
+    def _compile(
+        self,
+        owner: type[QpController],
+        lever: float,
+        task: TaskParts | None = None,
+        *,
+        rotations: bool = False,
+    ) -> None:
+        """Let the usual steps be one call, if they are those of a class.
+
+        Args:
+            owner: The class whose NumPy form the compiled one repeats.
+            lever: Factor of L' in the rows of the equation of motion.
+            task: None: all joints are the task.
+            rotations: Whether some are among coordinates or task, so that `_prepare` is called.
+        """
+        for name in _COMPILED:
+            if getattr(type(self), name) is not getattr(owner, name):
+                self._not_native(f"{type(self).__name__} has a {name} of its own")
+                return
+        parts = StepParts(
+            self.dynamics,
+            self.output,
+            self.gains,
+            self._program,
+            len(self.motors),
+            (self._force_unit, self._torque_unit, self._goal_unit),
+            lever,
+            self._loads,
+            task,
+            self._prepare if rotations else None,
+        )
+        try:
+            self._native = NativeStep(parts)
+            self.native = "yes"
+        except NotNativeError as error:
+            self._not_native(str(error))
+
+    def _not_native(self, reason: str) -> None:
+        self._native = None
+        self.native = f"no, {reason}"
+
+    def step_in_python(self) -> None:
+        """Compute all steps from now on by NumPy, e.g. to compare."""
+        self._not_native("as asked for")
 
     def _command(self, muscles: Sequence[str], tensions: Array, efforts: Array) -> Command:
         """Return tensions and efforts by name; without motors there is no part for them."""
@@ -154,11 +207,14 @@ class QpController(Controller):
 
     def _add_loads(self, q: Array, qd: Array, torque: Array) -> None:
         """Add to a torque what passive muscles and forces to exert ask for."""
-        if self._load is not None:
-            np.add(torque, self._load(q, qd), out=torque)
+        for load in self._loads(q, qd):
+            np.add(torque, load, out=torque)
+
+    def _loads(self, q: Array, qd: Array) -> Sequence[Array]:
+        """Return the joint forces of passive muscles and of forces to exert, if there are any."""
         exerted = self.contact_forces.torque(q)
-        if exerted is not None:
-            np.add(torque, exerted, out=torque)
+        loads = () if self._load is None else (self._load(q, qd),)
+        return loads if exerted is None else (*loads, exerted)
 
     def set_reference(self, reference: Reference | None, start: float = 0.0) -> None:
         """Track ``reference(t - start)`` from the next step on.
@@ -178,6 +234,8 @@ class QpController(Controller):
     def reset(self) -> None:
         """Forget the solver's warm start, the last tensions and the held place."""
         self._program.reset()
+        if self._native is not None:
+            self._native.reset()
         self._last_time = None
         if isinstance(self._reference, HoldPoint):
             self._reference = None
@@ -201,8 +259,11 @@ class QpController(Controller):
         y, yd, ydd = reference(t - self._start)
         out.desired[:] = y
         out.desired_dot[:] = yd
-        self._formulate(q, qd, ydd)
-        self._finish(self._program.solve())
+        if self._native is not None and self._native.step(q, qd, ydd):
+            out.status = ControlStatus.OK
+        else:
+            self._formulate(q, qd, ydd)
+            self._finish(self._program.solve())
         if out.status is not ControlStatus.INVALID_STATE:
             self._reference = reference  # the place of an invalid state is not worth holding
         return self.command
@@ -226,6 +287,10 @@ class QpController(Controller):
 
         Its ``desired`` and ``desired_dot`` are those of the step; the argument is ydd.
         """
+
+    def _prepare(self, q: Array, qd: Array, acceleration: Array) -> tuple[Array, Array]:
+        """Do the part of `_formulate` that deals with rotations; see `StepParts.prepare`."""
+        raise NotImplementedError
 
     def _feedback(self, desired_dot: Array, acceleration: Array) -> None:
         """Set ``output.acceleration = ydd + kd (yd - actual_dot) + kp error``."""

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from cards_core.control.base import QpController
-from cards_core.control.interface import Setting, number, vector
+from cards_core.control.interface import Setting, number, ordered_product, vector
 from cards_core.control.model import ControlModel
 from cards_core.control.qp_parameters import damping, declared, default_of, qp_parameters
 from cards_core.optimize.goal_program import GoalProgram
@@ -105,6 +105,7 @@ class CtcJoint(QpController):
         program.matrix[motors.rows, len(names) + np.arange(len(motors))] = 1.0
         self._lever = -self._force_unit / self._torque_unit
         self._balls = [(node.q, node.v) for node in tree.nodes if node.kind == "ball"]
+        self._compile(CtcJoint, self._lever, rotations=bool(self._balls))
 
     @classmethod
     def from_parameters(cls, model: ControlModel, parameters: ParameterStore) -> Self:
@@ -134,23 +135,26 @@ class CtcJoint(QpController):
 
     def _formulate(self, q: Array, qd: Array, acceleration: Array) -> None:
         out, program = self.output, self._program
-        out.actual[:] = q
+        velocity, acceleration = self._prepare(q, qd, acceleration)
         out.actual_dot[:] = qd
-        if self._balls:
-            out.error[:] = self.dynamics.tree.difference(out.desired, q)
-            velocity, acceleration = self._carry_over(q, qd, acceleration)
-            self._feedback(velocity, acceleration)
-        else:
-            np.subtract(out.desired, q, out=out.error)
-            self._feedback(out.desired_dot, acceleration)
+        self._feedback(velocity, acceleration)
         state = self.dynamics.update(q, qd)
         np.multiply(state.muscle_jacobian.T, self._lever, out=self._muscle_columns)
         torque = program.right
-        np.dot(state.mass_matrix, out.acceleration, out=torque)
+        ordered_product(state.mass_matrix, out.acceleration, torque)
         np.add(torque, state.coriolis, out=torque)
         np.add(torque, state.gravity, out=torque)
         self._add_loads(q, qd, torque)
         np.divide(torque, self._torque_unit, out=torque)
+
+    def _prepare(self, q: Array, qd: Array, acceleration: Array) -> tuple[Array, Array]:
+        out = self.output
+        out.actual[:] = q
+        if self._balls:
+            out.error[:] = self.dynamics.tree.difference(out.desired, q)
+            return self._carry_over(q, qd, acceleration)
+        np.subtract(out.desired, q, out=out.error)
+        return out.desired_dot, acceleration
 
     def _carry_over(self, q: Array, qd: Array, acceleration: Array) -> tuple[Array, Array]:
         """Express the reference's angular rates in the axes of the actual child frames.

@@ -14,9 +14,11 @@ from cards_core.control.interface import (
     Gains,
     Setting,
     number,
+    ordered_product,
     vector,
 )
 from cards_core.control.model import ControlModel
+from cards_core.control.native_step import TaskParts
 from cards_core.control.qp_parameters import (
     damping,
     damping_parameter,
@@ -186,6 +188,28 @@ class CtcOperational(QpController):
         self._pull = program.gradient[a:]
         self._damp = np.zeros(n)
         self._scalar = tree.nq == tree.nv
+        rotations = self._orientation or not self._scalar
+        self._compile(CtcOperational, self._lever, self._parts(rows), rotations=rotations)
+
+    def _parts(self, rows: list[int]) -> TaskParts:
+        """Return what the compiled step needs beside what `QpController` has."""
+        limits = self._limits
+        return TaskParts(
+            frame=self.frame,
+            rows=rows,
+            positions=[i for i in rows if i < 3],
+            posture=self._posture,
+            posture_gains=self._posture_gains,
+            pull_weight=self._pull_weight,
+            barrier_q=limits.q,
+            barrier_v=limits.velocities,
+            barrier_low=limits.constant[0],
+            barrier_up=limits.constant[1],
+            barrier_rate=limits.factors[0],
+            barrier_square=limits.factors[1],
+            acceleration_unit=self._acceleration_unit,
+            inertia=self._inertia,
+        )
 
     @classmethod
     def unsuited(cls, robot: Robot) -> str:
@@ -234,24 +258,16 @@ class CtcOperational(QpController):
 
     def _formulate(self, q: Array, qd: Array, acceleration: Array) -> None:
         out = self.output
-        place = self.dynamics.operational(q, qd, self.frame)
+        self._prepare(q, qd, acceleration)
+        place = self._place
         jacobian = place.jacobian[self._rows]
         np.multiply(jacobian, self._acceleration_unit, out=self._task_qdd)
-        np.dot(jacobian, qd, out=out.actual_dot)
-        if self._orientation:
-            self._pose_error(place.position, place.rotation)
-        else:
-            np.copyto(out.actual, place.position[self._positions])
-            np.subtract(out.desired, out.actual, out=out.error)
+        ordered_product(jacobian, qd, out.actual_dot)
         self._feedback(out.desired_dot, acceleration)
         np.subtract(out.acceleration, place.bias[self._rows], out=self._task)
 
-        gains, pull = self._posture_gains, self._pull
         # gradient of 1/2 |qdd - qdd_p|^2 at qdd = 0:  Hq (Kd_p qd - Kp_p (q_p - q))
-        if self._scalar:
-            np.subtract(q, self._posture, out=pull)
-        else:
-            np.negative(self.dynamics.tree.difference(self._posture, q), out=pull)
+        gains, pull = self._posture_gains, self._pull
         gains.stiffen(pull, pull)  # these are diagonal
         gains.damp(qd, self._damp)
         np.add(pull, self._damp, out=pull)
@@ -266,6 +282,20 @@ class CtcOperational(QpController):
         np.add(state.coriolis, state.gravity, out=self._motion)
         self._add_loads(q, qd, self._motion)
         np.divide(self._motion, self._torque_unit, out=self._motion)
+
+    def _prepare(self, q: Array, qd: Array, acceleration: Array) -> tuple[Array, Array]:
+        out = self.output
+        self._place = place = self.dynamics.operational(q, qd, self.frame)
+        if self._orientation:
+            self._pose_error(place.position, place.rotation)
+        else:
+            np.copyto(out.actual, place.position[self._positions])
+            np.subtract(out.desired, out.actual, out=out.error)
+        if self._scalar:
+            np.subtract(q, self._posture, out=self._pull)
+        else:
+            np.negative(self.dynamics.tree.difference(self._posture, q), out=self._pull)
+        return out.desired_dot, acceleration
 
     def _pose_error(self, position: Array, rotation: Array) -> None:
         """Set ``actual`` and ``error`` of a task with orientation."""
@@ -292,6 +322,9 @@ class _Barriers:
     Attributes:
         v: Velocity indices of the limited joints.
         count: Number of limited joints.
+        q, velocities: Their coordinates and velocities, as lists.
+        factors: Of qd and of q in the bounds.
+        constant: What is added to them, in the lower and in the upper bound.
     """
 
     def __init__(self, tree: Tree, rate: float, margin: float, unit: float) -> None:
@@ -304,12 +337,14 @@ class _Barriers:
                 q.append(node.q)
                 v.append(node.v)
         self.count = len(v)
+        self.q, self.velocities = q, v
         self.v, self._q = _selection(v), _selection(q)
         lower, upper = tree.lower[self._q], tree.upper[self._q]
         distances = np.minimum(distance, 0.05 * (upper - lower))
         self._rate, self._square = -2.0 * a / unit, -a * a / unit
         self._low = np.maximum(a * a / unit * (lower + distances), -QP_INFINITY)
         self._up = np.minimum(a * a / unit * (upper - distances), QP_INFINITY)
+        self.factors, self.constant = (self._rate, self._square), (self._low, self._up)
         self._term = np.zeros(self.count)
         self._bounds = np.zeros(self.count), np.zeros(self.count)
         self._targets: tuple[Array, Array] | None = None

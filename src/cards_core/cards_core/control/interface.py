@@ -178,6 +178,7 @@ class Controller(ABC):
         reason: Why the last status is what it is, where the status does not say it.
         contact_forces: Of those that take forces: what links are to exert; its node then has
             topics for it.
+        native: ``yes`` if usual steps are one call of compiled code, else ``no, `` and the reason.
     """
 
     allowance: float = 0.0
@@ -185,6 +186,7 @@ class Controller(ABC):
     needs_joints: bool = True
     reason: str = ""
     contact_forces: ContactForces | None = None
+    native: str = "no, steps of this kind are computed by Python"
 
     kind: ClassVar[str]
     summary: ClassVar[str]
@@ -430,7 +432,24 @@ def _apply(gain: Array, values: Array, out: Array) -> None:
     if gain.ndim == 1:
         np.multiply(values, gain, out=out)
     else:
-        np.dot(gain, values, out=out)
+        ordered_product(gain, values, out)
+
+
+def ordered_product(matrix: Array, vector: Array, out: Array) -> None:
+    """Set ``out = A x``, every sum from the first term to the last.
+
+    BLAS sums in an order that depends on the processor; this one is that of the compiled steps
+    (`cards_core.control.native_step`), to the last bit.
+
+    Args:
+        matrix: A, shape (r, n).
+        vector: x, shape (n,).
+        out: Shape (r,); must not overlap with x.
+    """
+    if vector.size:
+        out[:] = np.add.accumulate(matrix * vector, axis=1)[:, -1]
+    else:
+        out[:] = 0.0
 
 
 def tension_limits(

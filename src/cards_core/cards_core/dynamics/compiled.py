@@ -106,12 +106,21 @@ class CompiledDynamics:
 
     def update(self, q: Array, qd: Array) -> CompiledState:
         """Compute M, C, G, l, L; see `Dynamics.update`."""
+        self.set_state(q, qd)
+        self._call_update()
+        return self._state
+
+    def set_state(self, q: Array, qd: Array) -> None:
+        """Write the inputs of `state_kernel`, for native programs that call it themselves.
+
+        Args:
+            q: Shape (nq,), [rad] or [m].
+            qd: Shape (nv,), [rad/s] or [m/s].
+        """
         self._q[:] = q
         self._qd[:] = qd
         if self._geodesics is not None:
             self._update.inputs["contacts"][:] = self._geodesics.solve(self.link_poses(q))
-        self._call_update()
-        return self._state
 
     def batch(self, q: Array, qd: Array | None = None, threads: int = 1) -> BatchState:
         """Compute M, C, G, l, L for many states; see `Dynamics.batch`."""
@@ -168,14 +177,25 @@ class CompiledDynamics:
         self, q: Array, qd: Array, frame: str | None = None
     ) -> CompiledOperationalState:
         """Compute pose, Jacobian and bias of a frame; see `Dynamics.operational`."""
-        name = self.robot.frame_name(frame)
-        if name not in self._frames:
-            self._add_frame(name)
-        kernel, state = self._frames[name]
+        kernel, state = self._frame_of(frame)
         kernel.inputs["q"][:] = q
         kernel.inputs["qd"][:] = qd
         kernel.call()
         return state
+
+    def frame_kernel(self, frame: str | None = None) -> BoundKernel:
+        """Return the kernel that `operational` calls for a frame.
+
+        Raises:
+            UnknownNameError: No frame or link has this name.
+        """
+        return self._frame_of(frame)[0]
+
+    def _frame_of(self, frame: str | None) -> tuple[BoundKernel, CompiledOperationalState]:
+        name = self.robot.frame_name(frame)
+        if name not in self._frames:
+            self._add_frame(name)
+        return self._frames[name]
 
     def _add_frame(self, name: str) -> None:
         self.tree.locate(name)

@@ -131,6 +131,28 @@ def set_tension(block: EditedBlock, name: str, low: float, high: float) -> Edite
     return _with_muscle(block, name, change)
 
 
+def set_friction_speed(block: EditedBlock, name: str, speed: float) -> EditedBlock:
+    """Set the sliding speed at which a muscle's friction has three quarters of its value.
+
+    Args:
+        block: The block.
+        name: Of the muscle.
+        speed: The speed, [m/s].
+
+    Raises:
+        ParameterError: It is not a number greater than 0.
+    """
+    if not (math.isfinite(speed) and speed > 0.0):
+        raise ParameterError(
+            f"muscle '{name}': friction_speed {speed:g} m/s (expected: a speed greater than 0)"
+        )
+
+    def change(edited: EditedMuscle) -> EditedMuscle:
+        return replace(edited, muscle=replace(edited.muscle, friction_speed=float(speed)))
+
+    return _with_muscle(block, name, change)
+
+
 def set_kind(block: EditedBlock, name: str, kind: str, length: float) -> EditedBlock:
     """Give a muscle another actuator, with parameters that fit its length.
 

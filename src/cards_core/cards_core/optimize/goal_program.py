@@ -100,6 +100,9 @@ class GoalProgram:
     Attributes:
         gradient, lower_bounds, upper_bounds, matrix: As in `QpSolver`; written by the user.
         right: b, shape (hard + goals,).
+        hard, tolerance: As given.
+        exact: The program whose rows are all equations; it has these arrays.
+        rounding: ``|s|^2 / |b|^2``, of the hard rows and of the goals, up to which they are met.
         result: The last result.
     """
 
@@ -114,11 +117,12 @@ class GoalProgram:
         tolerance: float = 1e-8,
     ) -> None:
         n, goals = hessian.size, weights.size
-        self._hard, self._tolerance = hard, tolerance
+        self.hard = self._hard = hard
+        self.tolerance = self._tolerance = tolerance
         self._yielding = np.array(yielding, dtype=np.intp)
         never = np.full(hard, np.inf)
         stiff = STIFFNESS * weights / np.max(weights, initial=0.0) if goals else weights
-        self._exact = make_qp_solver(solver, n, np.full(hard + goals, np.inf))
+        self.exact = self._exact = make_qp_solver(solver, n, np.full(hard + goals, np.inf))
         self._near = make_qp_solver(solver, n, np.concatenate([never, stiff]))
         programs = [self._exact, self._near]
         self._open: QpSolver | None = None
@@ -137,7 +141,7 @@ class GoalProgram:
         self.lower_bounds, self.upper_bounds = exact.lower_bounds, exact.upper_bounds
         self.right, self._right_up = exact.row_lower, exact.row_upper
         self.right[:] = 0.0
-        self._rounding = (ROUNDING * tolerance) ** 2
+        self.rounding = self._rounding = (ROUNDING * tolerance) ** 2
         self._right_hard, self._right_goals = self.right[:hard], self.right[hard:]
         residual = exact.result.residual
         self._residual_hard, self._residual_goals = residual[:hard], residual[hard:]

@@ -111,6 +111,7 @@ class QpSolver(ABC):
         careful: True to take the solver's better conditioned, slower way, if it has one; may
             change from solve to solve.
         can_be_careful: Whether it has one.
+        data: All of these but H, one after the other, with the columns of the slacks.
         result: The last result.
 
     Raises:
@@ -138,7 +139,7 @@ class QpSolver(ABC):
         # All but H lie in one buffer, so that one dot product tells whether they are finite.
         size = n + self.slacks
         self._hessian = np.eye(size)
-        self._buffer = np.zeros(p * size + size + 2 * (n + p))
+        self.data = self._buffer = np.zeros(p * size + size + 2 * (n + p))
         matrix, self._gradient, self._lower, self._upper = np.split(
             self._buffer, np.cumsum([p * size, size, n + p])
         )

@@ -1,8 +1,8 @@
 """The solvers behind `cards_core.optimize.qp`: DAQP and OSQP, driven with persistent workspaces.
 
 DAQP goes through its ``Model`` class: new data and a solve cost 6 to 10 us for 11 tensions and 4
-soft rows. Calling the C functions of the same library through ctypes would save 2 us and depend on
-struct layouts that differ between releases.
+soft rows. Native programs call the C functions of the same library (`DaqpSolver.in_c`), whose
+structures differ between releases.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from cards_core.errors import UnknownNameError
+from cards_core.optimize.daqp_library import DaqpProgram, daqp_program
 from cards_core.optimize.qp import (
     QpSolver,
     QpStatus,
@@ -73,6 +74,20 @@ class DaqpSolver(QpSolver):
         self._new_model = daqp.Model
         self._iteration_limit = 100 + 20 * (self._lower.size + self.slacks)
         self._models: list[Any] = [None, None]  # not careful, careful
+
+    def in_c(self) -> tuple[DaqpProgram, Array, Sequence[Any]]:
+        """Return this program for C; see `daqp_program`. It has a warm start of its own.
+
+        Raises:
+            LibraryUnknownError: See `daqp_functions`.
+        """
+        return daqp_program(
+            self._hessian,
+            self._gradient,
+            self._matrix,
+            (self._lower, self._upper),
+            (DAQP_TOLERANCE, DAQP_PIVOT, self._iteration_limit),
+        )
 
     def reset(self) -> None:
         """Forget the active sets; the next solve sets the workspace up again."""

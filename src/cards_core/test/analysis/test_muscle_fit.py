@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from moved_muscles import moved
 from scipy.optimize import linprog, minimize
+from scipy.spatial import ConvexHull
 
 from cards_core.analysis.muscle_fit.fit import MuscleFit, independent_parts
 from cards_core.analysis.muscle_fit.margins import (
     closure_margin,
+    most_facets,
     single_shortfall,
     torque_interval,
     torque_shortfall,
@@ -167,6 +169,13 @@ def test_closure_margin_of_rows_that_span_too_little_is_zero():
     assert abs(c[0]) < 1e-12
     square = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
     assert abs(closure_margin(square)[0] - 1.0) < 1e-12
+
+
+def test_hulls_have_at_most_as_many_facets_as_said():
+    assert [most_facets(m, 2) for m in (2, 3, 10)] == [0, 3, 10]  # corners of polygons
+    assert [most_facets(m, 3) for m in (4, 8)] == [4, 12]  # triangulations: 2 m - 4
+    curve = np.array([[t**k for k in range(1, 5)] for t in np.linspace(-1, 1, 9)])
+    assert most_facets(9, 4) == len(ConvexHull(curve).simplices)  # a cyclic polytope has them
 
 
 def test_shortfalls_of_torques_are_those_of_linear_programs():

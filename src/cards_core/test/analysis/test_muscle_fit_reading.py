@@ -1,5 +1,7 @@
 """Specifications of fits: poses, goals, and messages for what cannot be meant."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -92,7 +94,8 @@ ARM = "closure: {margin: 0.01}", "moment_arms: [{muscle: cable_1, joint: joint_1
         ("cable_1", "cable_9", r"points\[0\].muscle: is 'cable_9', did you mean 'cable_"),
         ("point: origin", "point: 3", r"point: is 3, but 'cable_1' has 2 via points \(expected"),
         ("point: origin", "point: 0", "whole number >= 1"),
-        ("point: origin", "point: middle", "one of origin, insertion, all"),
+        ("point: origin", "point: [1, all]", "one of origin, insertion"),
+        ("point: origin", "point: middle", "one of origin, insertion"),
         ("distance: 0.1", "distance: -0.1", "finite number > 0"),
         ("distance: 0.1", "distance: 0.1, box: 0.1", "has distance, box of the keys that bound"),
         ("distance: 0.1", "box: [0, 0, 0]", "none above 0"),
@@ -192,3 +195,22 @@ closure: {margin: 0.01}
     ranges = ", ".join(f"{name}: [0, 0.1]" for name in names if name.endswith(("_x", "_y", "_z")))
     with pytest.raises(DescriptionError, match="a 'length' that makes moment arms of both"):
         read(tmp_path, text % ranges, "ipanema_1")
+
+
+def test_hulls_with_too_many_facets_are_refused(tmp_path):
+    text = GOOD.replace("{grid: {joint_1: [-1, 1, 3], joint_2: [0, 1, 2]}}", "{list: [{}]}")
+    text = text.replace("muscle: cable_1", "muscle: all").replace("0.01}", "0.01, length: 0.1}")
+    with pytest.raises(DescriptionError, match="may have 4,056,234 facets"):
+        read(tmp_path, text, "snake_24")
+
+
+def test_a_robot_without_muscles_that_take_a_tension(tmp_path):
+    robot = load("wrap_elbow")
+    ligament = replace(robot, muscles=robot.muscles[2:])
+    file = tmp_path / "fit.yaml"
+    file.write_text(
+        "format: muscle_fit/1\npoints: [{muscle: all, distance: 0.1}]\n"
+        "poses: {samples: 1}\nclosure: {margin: 0.1}\n"
+    )
+    with pytest.raises(DescriptionError, match="no muscle of the robot takes a tension"):
+        read_specification(file, ligament)

@@ -72,6 +72,7 @@ def test_a_refused_change_changes_nothing_and_says_where(file):
         (lambda b: edits.rename_muscle(b, "biceps", "a/b"), "the character '/'"),
         (lambda b: edits.set_tension(b, "biceps", 5.0, 1.0), "0 <= minimum <= maximum"),
         (lambda b: edits.set_tension(b, "biceps", 5.0, np.nan), "0 <= minimum <= maximum"),
+        (lambda b: edits.set_friction_speed(b, "biceps", 0.0), "speed greater than 0"),
         (lambda b: edits.set_parameter(b, "biceps", "pennation_angle", 3.0), "'biceps'.*1.4"),
         (lambda b: edits.set_parameter(b, "biceps", "pen", 3.0), "no parameter named 'pen'"),
         (lambda b: edits.move_element(b, "biceps", 0, 7), "no path element 8"),
@@ -237,8 +238,10 @@ def test_groups_and_laws_of_parameters(file):
     editor.change("", lambda b: edits.set_parameters(b, "biceps", both))
     with pytest.raises(ParameterError, match="'spool_radius' needs a 'motor'"):
         editor.change("", lambda b: edits.set_parameter(b, "biceps", "spool_radius", 0.01))
+    editor.change("", lambda b: edits.set_friction_speed(b, "biceps", 0.02))
     editor.save()
     assert load(file).muscle("biceps").actuator.motor is None
+    assert load(file).muscle("biceps").friction_speed == 0.02
 
 
 def test_a_renamed_surface_keeps_its_muscles(file):

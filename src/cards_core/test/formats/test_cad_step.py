@@ -204,6 +204,29 @@ def test_placements_and_points_with_names(unit, factor, folder, reader):
     assert np.allclose(two.position, [0.05, 0.0, 0.012], atol=1e-12)
 
 
+def test_placements_that_belong_to_nothing(folder, reader):
+    file = write_arm(folder / "lost.step")
+    whole = file.read_text()
+    head, tail = whole.rsplit("ENDSEC;", 1)
+    file.write_text(head + "#99999 = CARTESIAN_POINT('muscle:7:1',(0.,0.,0.));\nENDSEC;" + tail)
+    line = head.count("\n") + 1
+    with pytest.raises(DescriptionError, match=rf"lost\.step:{line}: placement 'muscle:7:1': bel"):
+        reader.read(file)
+
+
+def test_names_in_other_letters(folder, reader):
+    """Names are decoded by Open CASCADE, and by us where they are compared."""
+    file = write_arm(folder / "letters.step")
+    text = file.read_text()
+    text = text.replace("'lower_arm'", "'Unterarm-\\X2\\00D6\\X0\\'")
+    point = ["CARTESIAN_POINT('muscle:7:2',(50.,0.,12.))"]
+    text = placements(text, r"Unterarm-\\X2\\00D6\\X0\\", [point])
+    file.write_text(text)
+    found = reader.read(file)
+    paths = [item.path for item in found.components]
+    assert "two_link_arm/Unterarm-\u00d6/muscle:7:2" in paths
+
+
 def test_markers_that_are_bodies(folder, reader):
     """Small balls and rings, and wrap surfaces: no mass, the place of their centre or hole."""
     from OCP.BRepPrimAPI import (

@@ -122,6 +122,9 @@ ODD = {
     "wide": "<{root}><link name='a'>" + WIDE + "</link></{root}>",
     "long": "<{root} a='" + "x" * 100000 + "'/>",
     "many": "<{root}>" + "<a/>" * 600_000 + "</{root}>",
+    "chain": "<{root}><link name='l0'/>"
+    + "".join(f"<link name='l{k}'/>" for k in range(1, 5000))
+    + "</{root}>",
     "links": "<{root} name='a'>"
     + "".join(f"<link name='{k}'/>" for k in range(3000))
     + "<j/></{root}",

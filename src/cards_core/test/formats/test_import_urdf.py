@@ -233,6 +233,24 @@ def test_massless_links():
     assert 0.0 < ready.link("m").inertia.mass < 1e-5
 
 
+def test_places_behind_places_are_frames():
+    """A chain of fixed links without mass becomes frames of the last link with mass."""
+    pose = '<origin xyz="1 0 0" rpy="0 0 1.5707963267948966"/>'
+    chain = [joint("fixed", pose, f"j{k}", (f"m{k}", f"m{k + 1}")) for k in range(3)]
+    names = "".join(f'<link name="m{k + 1}"/>' for k in range(3))
+    side = '<link name="s"/>' + joint("fixed", pose, "js", ("m1", "s"))
+    robot = import_urdf(
+        f'<robot name="r"><link name="m0">{MASS}</link>{names}{"".join(chain)}{side}</robot>'
+    ).robot
+    assert [link.name for link in robot.links] == ["m0"]
+    assert {frame.link for frame in robot.frames} == {"m0"}
+    places = {frame.name: frame.pose for frame in robot.frames}
+    np.testing.assert_allclose(places["m1"].translation, [1, 0, 0], atol=1e-15)
+    np.testing.assert_allclose(places["m2"].translation, [1, 1, 0], atol=1e-15)
+    np.testing.assert_allclose(places["m3"].translation, [0, 1, 0], atol=1e-15)
+    np.testing.assert_allclose(places["s"].translation, [1, 1, 0], atol=1e-15)
+
+
 def test_shapes_and_quaternions():
     shapes = (
         '<visual><origin quat_xyzw="0 0 0.7071067811865476 0.7071067811865476" xyz="1 0 0"/>'
@@ -249,6 +267,17 @@ def test_shapes_and_quaternions():
     assert second.rgba == (1.0, 0.0, 0.0, 1.0)
     assert {first.name, second.name} == {"visual", "visual_2"}
     assert "mesh-missing" in codes(model)
+
+
+def test_what_is_no_mesh_is_not_copied(tmp_path):
+    (tmp_path / "secret.txt").write_text("no mesh")
+    shape = '<visual><geometry><mesh filename="../secret.txt"/></geometry></visual>'
+    (tmp_path / "r").mkdir()
+    file = tmp_path / "r" / "r.urdf"
+    file.write_text(urdf(joint("fixed")).replace(MASS, MASS + shape, 1))
+    model = import_urdf(file)
+    assert "mesh-missing" in codes(model)
+    assert not list(write_imported(model, tmp_path / "out").rglob("*.txt"))
 
 
 def test_meshes_of_packages_are_found_and_copied(tmp_path):

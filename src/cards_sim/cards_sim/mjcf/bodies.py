@@ -49,7 +49,7 @@ def read_bodies(
     joints: list[Joint] = []
     world_visuals, world_collisions = shapes.of(0)
     if world_visuals or world_collisions:
-        name = names.table.claim("surroundings")
+        names.surroundings = name = names.table.claim("surroundings")
         links.append(Link(name, Inertia(), world_visuals, world_collisions))
         joints.append(Joint(names.table.claim(f"{name}_fixed"), "fixed", WORLD, name))
     for body in range(1, model.nbody):

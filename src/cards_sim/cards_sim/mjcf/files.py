@@ -14,9 +14,9 @@ from pathlib import Path
 
 import mujoco
 
-from cards_core.errors import DescriptionError
+from cards_core.errors import CardsError, DescriptionError
 from cards_core.formats.xml_lines import XmlElement, parse_xml, shorten
-from cards_sim.warnings import quiet_mujoco
+from cards_sim.mujoco_warnings import quiet_mujoco
 
 MAX_FILES = 200
 """Most included files."""
@@ -176,7 +176,10 @@ def compile_file(source: MjcfSource) -> CompiledMjcf:
 
     Raises:
         DescriptionError: MuJoCo refuses the file.
+        CardsError: MuJoCo is too old.
     """
+    if not hasattr(mujoco.MjModel, "nactuator"):
+        raise CardsError(f"MuJoCo {mujoco.__version__} is installed (expected: 4.0 or newer)")
     with quiet_mujoco():
         try:
             spec = mujoco.MjSpec.from_file(str(source.path))

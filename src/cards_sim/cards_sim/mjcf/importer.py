@@ -193,10 +193,9 @@ def _frames(
 
 def _fixed_link(names: Names, links: list[Link], joints: list[Joint]) -> str:
     """Return a link that is the world's frame: in SDF a frame is on a link."""
-    for joint in joints:
-        if joint.kind == "fixed" and joint.parent == WORLD and joint.child == "surroundings":
-            return joint.child
-    name = names.table.claim("surroundings")
+    if names.surroundings is not None:
+        return names.surroundings
+    names.surroundings = name = names.table.claim("surroundings")
     links.insert(0, Link(name))
     joints.insert(0, Joint(names.table.claim(f"{name}_fixed"), "fixed", WORLD, name))
     return name

@@ -45,6 +45,7 @@ class Names:
         muscles: Names of muscles.
         surfaces: Names of wrap surfaces.
         joints: Our joint of every joint that moves, by MuJoCo's index.
+        surroundings: Link that is the world's frame and has what is fixed there, if there is one.
     """
 
     compiled: CompiledMjcf
@@ -54,6 +55,7 @@ class Names:
     joints: dict[int, str] = field(default_factory=dict)
     muscles: NameTable = field(default_factory=NameTable)
     surfaces: NameTable = field(default_factory=NameTable)
+    surroundings: str | None = None
 
     def name(self, kind: str, index: int) -> str:
         """Return the name in the file, empty if it has none."""
@@ -65,12 +67,26 @@ class Names:
         return f"{kind} '{name}'" if name else f"{kind} {index}"
 
     def warn(self, code: str, kind: str, index: int, message: str) -> None:
-        """Add a warning about one thing of the file."""
+        """Add a warning about one thing of the file.
+
+        Args:
+            code: Stable identifier, see ``docs/import_mujoco.md``.
+            kind: What it is about, e.g. ``tendon``.
+            index: MuJoCo's index of it.
+            message: What was found and what was done.
+        """
         source, line = self._place(kind, index)
         self.findings.warn(code, self.label(kind, index), message, source=source, line=line)
 
     def note(self, code: str, kind: str, index: int, message: str) -> None:
-        """Add a note about one thing of the file."""
+        """Add a note about one thing of the file.
+
+        Args:
+            code: Stable identifier, see ``docs/import_mujoco.md``.
+            kind: What it is about, e.g. ``tendon``.
+            index: MuJoCo's index of it.
+            message: What was found and what was done.
+        """
         source, line = self._place(kind, index)
         self.findings.note(code, self.label(kind, index), message, source=source, line=line)
 

@@ -289,6 +289,17 @@ def test_an_imported_arm_is_controlled(tmp_path):
     assert np.all(np.isfinite(host.state.q))
 
 
+def test_frames_of_the_world_are_not_on_a_body_that_is_called_like_their_link(tmp_path):
+    path = tmp_path / "frames.xml"
+    path.write_text("""<mujoco><worldbody><site name="mark" pos="1 2 3"/>
+      <body name="surroundings" pos="9 9 9"><geom size="0.1"/></body>
+      <body><joint name="j"/><geom size="0.1"/></body></worldbody></mujoco>""")
+    robot = import_mjcf(path, frame="mark").robot
+    dynamics = make_dynamics(robot, "numeric")
+    assert dynamics.operational(np.zeros(1), np.zeros(1)).position.tolist() == [1.0, 2.0, 3.0]
+    assert load(write_imported(import_mjcf(path), tmp_path / "out")).frame("mark").link != "mark"
+
+
 # Command line ------------------------------------------------------------------------------------
 
 

@@ -196,6 +196,7 @@ class _ParameterForm(FormGroup):
             law = muscle.control
             key = (
                 muscle.name, muscle.tension_min, muscle.tension_max, muscle.actuator, law,
+                muscle.friction_speed,
                 is_draft(muscle),
             )  # fmt: skip
         if self._rebuilt(key) and muscle is not None:
@@ -223,6 +224,11 @@ class _ParameterForm(FormGroup):
                         "tension max [N]",
                         shown(muscle.tension_max) if math.isfinite(muscle.tension_max) else "",
                     )
+                speed = gui.add_text(
+                    "friction_speed [m/s]",
+                    shown(muscle.friction_speed),
+                    hint="sliding speed at which friction over points and wraps is three quarters",
+                )
                 found = edits.parameter_fields(muscle.actuator)
                 if muscle.takes_tension:
                     found += edits.parameter_fields(muscle.control, "control.")
@@ -242,6 +248,9 @@ class _ParameterForm(FormGroup):
                     )
                     if limits != (muscle.tension_min, muscle.tension_max):
                         block = edits.set_tension(block, name, *limits)
+                if speed.value.strip() != shown(muscle.friction_speed):
+                    sliding = number_of(speed.value, "friction_speed")
+                    block = edits.set_friction_speed(block, name, sliding)
                 block = self._with_fields(block, name, fields)
                 return edits.rename_muscle(block, name, title.value.strip())
 

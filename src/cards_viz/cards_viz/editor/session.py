@@ -110,6 +110,8 @@ class EditorSession:
         self._load = None if frame is None else HeldLoad(frame, 0.0)
         muscles = editor.block.muscles
         self._selection = Selection(muscles[0].muscle.name if muscles else None)
+        self._row = self._surface_row = 0  # of what is selected, for when it gets another name
+        self._surfaces = len(editor.block.surfaces)
         self._q = self.tree.home.copy()
         self._poses = PoseSet(self.tree, self._q[None])
 
@@ -124,6 +126,7 @@ class EditorSession:
             )  # fmt: skip
 
     def _changed(self) -> None:
+        self._repair_selection()
         self.tell(self.view())
 
     # Pose and load ----------------------------------------------------------------------------
@@ -168,23 +171,26 @@ class EditorSession:
         with self._lock:
             if self._dragging is None:
                 self._selection = selection
-                self._repair_selection()
                 self._changed()
 
     def _repair_selection(self) -> None:
-        """Let go of what is not there any more."""
+        """Let go of what is not there any more; what has another name now is still selected."""
         chosen, block = self._selection, self.editor.block
         names = [e.muscle.name for e in block.muscles]
         if chosen.muscle is not None and chosen.muscle not in names:
-            chosen = Selection(names[-1] if names else None)
-        if chosen.muscle is not None and chosen.element is not None:
-            path = block.muscles[names.index(chosen.muscle)].muscle.path
-            if chosen.element >= len(path):
-                chosen = replace(chosen, element=len(path) - 1 if path else None)
-        if chosen.surface is not None and chosen.surface not in [
-            e.surface.name for e in block.surfaces
-        ]:
-            chosen = replace(chosen, surface=None)
+            chosen = Selection(names[min(self._row, len(names) - 1)] if names else None)
+        if chosen.muscle is not None:
+            self._row = names.index(chosen.muscle)
+            length = len(block.muscles[self._row].muscle.path)
+            if chosen.element is not None and chosen.element >= length:
+                chosen = replace(chosen, element=length - 1 if length else None)
+        others = [e.surface.name for e in block.surfaces]
+        if chosen.surface is not None and chosen.surface not in others:
+            same = len(others) == self._surfaces
+            chosen = replace(chosen, surface=others[self._surface_row] if same else None)
+        if chosen.surface is not None:
+            self._surface_row = others.index(chosen.surface)
+        self._surfaces = len(others)
         self._selection = chosen
 
     def _chosen_muscle(self) -> str:
@@ -346,7 +352,6 @@ class EditorSession:
         """Do something that can be undone. Raises `CardsError` if it is refused."""
         with self._lock:
             self.editor.change(text, operation)
-            self._repair_selection()
             self._changed()
 
     def undo(self) -> None:
@@ -354,7 +359,6 @@ class EditorSession:
         with self._lock:
             self._dragging = None
             self.editor.undo()
-            self._repair_selection()
             self._changed()
 
     def redo(self) -> None:
@@ -362,7 +366,6 @@ class EditorSession:
         with self._lock:
             self._dragging = None
             self.editor.redo()
-            self._repair_selection()
             self._changed()
 
     def save(self) -> Saved:

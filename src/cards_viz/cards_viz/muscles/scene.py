@@ -88,6 +88,7 @@ class Scene:
     Args:
         robot: The description.
         with_shapes: False leaves the shapes of the links out (RViz draws them itself).
+        every_link: Give links without visuals a skeleton even where no muscle pulls at them.
         backend: Backend of the kinematics and of geodesics: the native code that simulator and
             controllers have made costs a fiftieth of the plain one, 30 times a second.
 
@@ -107,9 +108,15 @@ class Scene:
     """
 
     def __init__(
-        self, robot: Robot, *, with_shapes: bool = True, backend: Backend = "compiled"
+        self,
+        robot: Robot,
+        *,
+        with_shapes: bool = True,
+        every_link: bool = False,
+        backend: Backend = "compiled",
     ) -> None:
         self.robot = robot
+        self._every_link = every_link
         self._dynamics = make_dynamics(robot, backend)
         # closed forms are found fast enough in NumPy; geodesics take milliseconds each there
         geodesics = len(link_layout(robot).geodesics) > 0
@@ -223,7 +230,7 @@ class Scene:
         pulled = {point.link for muscle in robot.muscles for point in muscle.via_points}
         for index, link in enumerate(robot.links):
             parts = [(v.name, v.geometry, v.pose, v.rgba) for v in link.visuals]
-            if not parts and (not drawn or link.name in pulled):
+            if not parts and (not drawn or self._every_link or link.name in pulled):
                 parts = [
                     (f"bone_{k}", geometry, pose, BONE)
                     for k, (geometry, pose) in enumerate(self._skeleton(link.name))

@@ -19,6 +19,9 @@ from cards_viz.plots.drawing import STYLE, labelled
 WANTED, BEFORE, AFTER = "#c1440e", "#a9b0b6", "#0b6e99"
 """Colours of what was wanted, of the robot as it was, and of the fitted one."""
 
+POSE = "pose"
+"""Label of an axis to the right that numbers the poses of a goal."""
+
 COLUMNS = 4
 MOST = 24
 """Axes in a row, and in a figure: of more moment arms the worst ones before the fit are drawn."""
@@ -61,7 +64,7 @@ def _along(result: FitResult, rows: Indices, coordinate: Coordinate | None) -> t
     varied = [c for c in result.specification.pose_names if np.ptp(q[:, c.q]) > 0.0]
     if coordinate is not None and varied == [coordinate] and len(set(q[:, coordinate.q])) > 1:
         return q[:, coordinate.q], labelled(coordinate.name, coordinate.unit)
-    return np.arange(1.0, len(rows) + 1.0), "pose"
+    return np.arange(1.0, len(rows) + 1.0), POSE
 
 
 def _arms(result: FitResult, goals: list[GoalOutcome]) -> Figure:
@@ -77,6 +80,9 @@ def _arms(result: FitResult, goals: list[GoalOutcome]) -> Figure:
         assert isinstance(goal, ArmGoal)
         x, label = _along(result, goal.rows, goal.coordinate)
         order = np.argsort(x, kind="stable")
+        if label == POSE:  # lines from pose to pose would jump
+            order = np.argsort(goal.wanted, kind="stable")
+            x, label = np.asarray(np.argsort(order) + 1.0), "pose, by wanted arm"
         scale = 1e3 if goal.unit == "m" else 1.0
         column = goal.muscle, goal.coordinate.v
         axes.fill_between(
@@ -111,7 +117,7 @@ def _torques(result: FitResult, goals: list[GoalOutcome]) -> Figure:
         chosen = np.unique(np.linspace(0, len(goal.rows) - 1, MOST_RANGES).astype(int))
         rows = goal.rows[chosen]
         x, label = _along(result, rows, goal.coordinate)
-        if label == "pose":
+        if label == POSE:
             x = chosen + 1.0
         for arms, color, text in (
             (result.arms_before, BEFORE, "before"),
@@ -151,7 +157,7 @@ def _closure(result: FitResult, goals: list[GoalOutcome]) -> Figure:
         axes.plot(x, after, "o", color=AFTER, markersize=3.5, label="after")
         axes.axhline(scale * goal.margin, color=WANTED, linestyle="--", label="wanted")
         axes.axhline(0.0, color="#444444", linewidth=0.8)
-        axes.set_xlabel("pose")
+        axes.set_xlabel(POSE)
         axes.set_ylabel(labelled("margin", "mm" if goal.unit == "m" else ""))
     _legend(figure, all_axes[0])
     return figure
@@ -159,4 +165,4 @@ def _closure(result: FitResult, goals: list[GoalOutcome]) -> Figure:
 
 def _legend(figure: Figure, axes: Axes) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper right", ncols=len(labels))
+    figure.legend(handles, labels, loc="outside upper right", ncols=len(labels))

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from cards_core.editing import operations as edits
+from cards_core.editing import surfaces as shapes
 from cards_core.editing.editor import MuscleEditor
 from cards_core.errors import CardsError, ParameterError
 from cards_core.formats import load
@@ -206,6 +208,21 @@ def test_undo_lets_go_of_what_is_gone(session):
     session.redo()
     session.redo()
     assert len(session.editor.block.muscles) == 4
+
+
+def test_what_gets_another_name_stays_selected(session):
+    session.select(Selection("biceps", 2))
+    session.change("name", lambda b: edits.rename_muscle(b, "biceps", "brachialis"))
+    assert session.view().selection.muscle == "brachialis"
+    session.undo()
+    assert session.view().selection.muscle == "biceps"
+    session.redo()
+    assert session.view().selection.muscle == "brachialis"
+    session.select(Selection(surface="olecranon_fossa"))
+    session.change("name", lambda b: shapes.rename_surface(b, "olecranon_fossa", "fossa"))
+    assert session.view().selection.surface == "fossa"
+    session.undo()
+    assert session.view().selection.surface == "olecranon_fossa"
 
 
 def test_poses_of_the_sliders(session):

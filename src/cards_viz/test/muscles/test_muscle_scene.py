@@ -255,6 +255,15 @@ def test_robot_without_visuals_gets_a_skeleton(arm):
     assert poses.shape == (4, 4, 4)
 
 
+def test_every_link_can_be_drawn_where_it_must_be_clicked_on(planar_2r):
+    """A link without a shape, among others that have one, and without muscles."""
+    lower, upper = planar_2r.links
+    links = (dataclasses.replace(lower, visuals=()), upper)
+    robot = dataclasses.replace(planar_2r, links=links, muscles=())
+    assert {shape.link for shape in Scene(robot).shapes} == {1}
+    assert {shape.link for shape in Scene(robot, every_link=True).shapes} == {0, 1}
+
+
 def test_box_holds_robot_and_muscles(planar_2r):
     scene = Scene(planar_2r, backend="numeric")
     np.testing.assert_allclose(scene.lower, [-1.5, -0.03, -0.03], atol=1e-3)

@@ -55,8 +55,9 @@ def check_new(folder: Path, *, force: bool) -> None:
 def save_state(fit: MuscleFit, folder: Path) -> None:
     """Write what `resumed` needs. Raises `OSError`."""
     specification = fit.specification
+    file = _file_of(specification.robot)
     state = {
-        "source": specification.robot.source if _file_of(specification.robot) else None,
+        "source": None if file is None else str(file.resolve()),
         "model": specification.robot.name,
         "specification_folder": str(specification.folder.resolve()),
         "fit": fit.state(),

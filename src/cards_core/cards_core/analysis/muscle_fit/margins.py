@@ -19,6 +19,8 @@ that is nearest to the origin, or the tensions f, count as constant (envelope th
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.optimize import nnls
 from scipy.spatial import ConvexHull, QhullError
@@ -55,6 +57,21 @@ def closure_margin(rows: Array) -> tuple[float, Array, Array]:
         if found is not None:
             return scale * found[0], found[1], found[2]
     return _outside(rows, scale)
+
+
+def most_facets(rows: int, coordinates: int) -> int:
+    """Return the most facets that the hull of so many points can have [McMullen1970]_.
+
+    Args:
+        rows: Number of points, m.
+        coordinates: Dimension, n.
+    """
+    if rows <= coordinates:
+        return 0
+    half = coordinates // 2
+    if coordinates % 2:
+        return 2 * math.comb(rows - half - 1, half)
+    return rows * math.comb(rows - half, half) // (rows - half)
 
 
 def _of_one_coordinate(values: Array) -> tuple[float, Array, Array]:

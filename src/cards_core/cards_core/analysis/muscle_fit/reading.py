@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from cards_core.analysis.conditions.actuation import Actuation
+from cards_core.analysis.muscle_fit.margins import most_facets
+from cards_core.analysis.muscle_fit.poses import PoseReader
 from cards_core.analysis.muscle_fit.specification import (
     ArmGoal,
     ClosureGoal,
@@ -26,13 +28,12 @@ from cards_core.analysis.muscle_fit.variables import (
     PathPoint,
     with_radius,
 )
-from cards_core.analysis.workspace.coordinates import Coordinate, Coordinates
-from cards_core.analysis.workspace.points import Axis, Grid, Samples
+from cards_core.analysis.workspace.coordinates import Coordinate
 from cards_core.dynamics.numeric import NumericDynamics
 from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_core.formats.sdf.muscle_path import depth_inside
-from cards_core.paths.layout import Indices, link_layout
+from cards_core.paths.layout import link_layout
 from cards_core.robot.actuators import Ligament
 from cards_core.robot.elements import Cylinder, Sphere, ViaPoint, Wrap
 from cards_core.robot.model import Robot
@@ -41,8 +42,8 @@ from cards_core.yaml_fields import Document, Field, read_yaml
 
 FORMAT = "muscle_fit/1"
 
-MAX_POSES = 20_000
-"""Most poses of a specification; a fit looks at all of them in every step."""
+MAX_FACETS = 20_000
+"""Most facets that the hull of a closure margin may have; each costs a microsecond and more."""
 
 ARM_TOLERANCE = 1e-3
 """Default tolerance of a moment arm, [m] or [1]."""
@@ -92,7 +93,6 @@ def specification_of(
 
 
 _KEYS = ("format", "poses", "points", "radii", "moment_arms", "torques", "closure")
-_POSES = ("grid", "samples", "seed", "ranges", "fix", "list")
 
 
 class _Reader:
@@ -101,10 +101,7 @@ class _Reader:
     def __init__(self, document: Document, robot: Robot, text: str, folder: Path) -> None:
         self._top = Field(document, (), document.data)
         self._robot, self._text, self._folder = robot, text, folder
-        self._coordinates = Coordinates(robot.tree)
-        self._q: list[Array] = []
-        self._count = 0
-        self._common: Indices | None = None
+        self._poses = PoseReader(self._top, robot.tree)
 
     def read(self) -> FitSpecification:
         top, robot = self._top, self._robot
@@ -117,13 +114,13 @@ class _Reader:
         if not points and not radii:
             raise top.error("has neither 'points' nor 'radii'", "something that may move")
         if top.has("poses"):
-            self._common = self._add(self._poses(top["poses"]))
+            self._poses.common = self._poses.add(self._poses.read(top["poses"]))
         goals: list[Goal] = [*self._moment_arms(), *self._torques(), *self._closure()]
         if not goals:
             raise top.error(
                 "asks for nothing", "at least one of 'moment_arms', 'torques', 'closure'"
             )
-        q = np.concatenate(self._q)
+        q = self._poses.q
         dynamics = NumericDynamics(robot)
         gravity = np.zeros((len(q), robot.tree.nv))
         for goal in goals:
@@ -133,7 +130,7 @@ class _Reader:
                 break
         varied = tuple(
             c
-            for c in self._coordinates.all
+            for c in self._poses.coordinates.all
             if c.component < 0 and len(q) and np.ptp(q[:, c.q]) > 0.0
         )
         return FitSpecification(
@@ -194,7 +191,7 @@ class _Reader:
         name = self._robot.muscles[muscle].name
         if isinstance(item.value, str):
             where = {"origin": 0, "insertion": count - 1}
-            k = where[item.text((*where, "all"))]
+            k = where[item.text(where)]
             if isinstance(self._robot.muscles[muscle].path[0], ViaPoint) or k:
                 return k
             raise item.error(f"the origin of '{name}' is a pulley", "a via point")
@@ -311,85 +308,7 @@ class _Reader:
                         f"at most {radius - depth:g}",
                     )
 
-    # Poses ---------------------------------------------------------------------------------------
-
-    def _add(self, q: Array) -> Indices:
-        self._count += len(q)
-        if self._count > MAX_POSES:
-            raise self._top.error(f"has {self._count} poses", f"at most {MAX_POSES}")
-        self._q.append(q)
-        return np.arange(self._count - len(q), self._count)
-
-    def _rows(self, item: Field) -> Indices:
-        if item.has("poses"):
-            return self._add(self._poses(item["poses"]))
-        if self._common is None:
-            raise item.error("has no poses", "'poses' here, or for all at the top of the file")
-        return self._common
-
-    def _poses(self, item: Field) -> Array:
-        item.mapping(_POSES)
-        fixed = self._values(item["fix"]) if item.has("fix") else {}
-        kinds = [key for key in ("grid", "samples", "list") if item.has(key)]
-        if len(kinds) != 1:
-            have = " and ".join(kinds) or "none"
-            raise item.error(f"has {have} of grid, samples, list", "one of them")
-        for key in ("seed", "ranges"):
-            if item.has(key) and kinds != ["samples"]:
-                raise item[key].error(f"'{key}' without 'samples'", f"'{key}' of samples")
-        try:
-            if kinds == ["list"]:
-                return self._listed(item["list"], fixed)
-            if kinds == ["grid"]:
-                points: Grid | Samples = Grid(self._axes(item["grid"]), fixed)
-            else:
-                ranges = self._ranges(item["ranges"]) if item.has("ranges") else {}
-                seed = item["seed"].whole() if item.has("seed") else 0
-                points = Samples(item["samples"].whole(at_least=1), seed, ranges, fixed)
-            if points.count > MAX_POSES:
-                raise item.error(f"has {points.count} poses", f"at most {MAX_POSES}")
-            bound = points.bind(self._robot.tree)
-            return bound.q(bound.values(0, points.count))
-        except CardsError as error:
-            if str(error).startswith(self._top.document.source):
-                raise
-            raise item.error(str(error)) from None
-
-    def _axes(self, item: Field) -> tuple[Axis, ...]:
-        axes = []
-        for name in item.mapping():
-            start, stop, count = item[name].vector(3, "first value, last value, how many")
-            if count != int(count) or count < 1:
-                raise item[name].error(f"has {count:g} values", "a whole number of values >= 1")
-            axes.append(Axis(name, float(start), float(stop), int(count)))
-        return tuple(axes)
-
-    def _ranges(self, item: Field) -> dict[str, tuple[float, float]]:
-        out = {}
-        for name in item.mapping():
-            low, high = item[name].vector(2, "lower and upper value")
-            out[name] = (float(low), float(high))
-        return out
-
-    def _values(self, item: Field) -> dict[str, float]:
-        return {name: item[name].number() for name in item.mapping()}
-
-    def _listed(self, item: Field, fixed: Mapping[str, float]) -> Array:
-        rows = []
-        for one in item.items():
-            values = self._coordinates.find_values({**fixed, **self._values(one)})
-            rows.append(self._coordinates.compose((), np.zeros((1, 0)), values))
-        return np.concatenate(rows)
-
     # What is wanted ------------------------------------------------------------------------------
-
-    def _coordinate(self, item: Field) -> Coordinate:
-        try:
-            return self._coordinates.find(item.text())
-        except CardsError as error:
-            if str(error).startswith(self._top.document.source):
-                raise
-            raise item.error(str(error)) from None
 
     def _moment_arms(self) -> list[ArmGoal]:
         out: list[ArmGoal] = []
@@ -404,13 +323,13 @@ class _Reader:
             )
             names = [m.name for m in self._robot.muscles]
             muscle = names.index(item["muscle"].text(names))
-            coordinate = self._coordinate(item["joint"])
+            coordinate = self._poses.coordinate(item["joint"])
             if item.has("at"):
-                rows = self._curve(item, coordinate)
+                rows = self._poses.curve(item, coordinate)
             elif item.has("fix"):
                 raise item["fix"].error("'fix' without 'at'", "'fix' within 'poses', or with 'at'")
             else:
-                rows = self._rows(item)
+                rows = self._poses.rows(item)
             wanted = self._per_pose(item["values"], len(rows))
             tolerance = np.full(len(rows), ARM_TOLERANCE)
             if item.has("tolerance"):
@@ -433,22 +352,6 @@ class _Reader:
     def _arm_name(self, muscle: int, coordinate: Coordinate) -> str:
         return f"moment arm of {self._robot.muscles[muscle].name} about {coordinate.name}"
 
-    def _curve(self, item: Field, coordinate: Coordinate) -> Indices:
-        if item.has("poses"):
-            raise item["poses"].error("'poses' beside 'at'", "one of them")
-        at = item["at"].vector()
-        fixed = self._values(item["fix"]) if item.has("fix") else {}
-        try:
-            values = self._coordinates.find_values(fixed)
-            if coordinate in values:
-                raise item["fix"].error(f"has '{coordinate.name}' too", "other coordinates")
-            q = self._coordinates.compose((coordinate,), at[:, None], values)
-        except CardsError as error:
-            if str(error).startswith(self._top.document.source):
-                raise
-            raise item["fix"].error(str(error)) from None
-        return self._add(q)
-
     def _per_pose(self, item: Field, count: int) -> Array:
         if not isinstance(item.value, list):
             return np.full(count, item.number())
@@ -463,8 +366,9 @@ class _Reader:
         item.mapping(("like", "muscles", "joints", "poses", "tolerance", "weight"))
         given = item["like"].text()
         beside = self._folder / given
+        is_path = "/" in given or given.endswith(".sdf")  # a folder may have the name of a model
         try:
-            other = load(beside if beside.exists() else given)
+            other = load(beside if is_path and beside.exists() else given)
         except CardsError as error:
             raise item["like"].error(str(error)) from None
         robot = self._robot
@@ -485,14 +389,14 @@ class _Reader:
                 f"'{other.name}' has no muscle of a name that this robot has", "common names"
             )
         if item.has("joints"):
-            coordinates = [self._coordinate(one) for one in item["joints"].items()]
+            coordinates = [self._poses.coordinate(one) for one in item["joints"].items()]
         else:
-            coordinates = list(self._coordinates.all)
+            coordinates = list(self._poses.coordinates.all)
         tolerance = ARM_TOLERANCE
         if item.has("tolerance"):
             tolerance = item["tolerance"].number(above=0.0)
-        rows = self._rows(item)
-        q = np.concatenate(self._q)[rows]
+        rows = self._poses.rows(item)
+        q = self._poses.q[rows]
         arms = -NumericDynamics(other).batch(q).muscle_jacobian
         return [
             ArmGoal(
@@ -512,6 +416,7 @@ class _Reader:
         out: list[TorqueGoal] = []
         if not self._top.has("torques"):
             return out
+        self._check_muscles(self._top["torques"])
         for item in self._top["torques"].items():
             item.mapping(("joint", "range", "others", "gravity", "poses", "tolerance", "weight"))
             low, high = item["range"].vector(2, "least and largest torque")
@@ -529,11 +434,11 @@ class _Reader:
             tolerance = SHARE * max(abs(low), abs(high))
             if item.has("tolerance"):
                 tolerance = item["tolerance"].number(above=0.0)
-            rows = self._rows(item)
+            rows = self._poses.rows(item)
             given = item["joint"]
             several = given.items() if isinstance(given.value, list) else [given]
             for one in several:
-                coordinate = self._coordinate(one)
+                coordinate = self._poses.coordinate(one)
                 out.append(
                     TorqueGoal(
                         f"torque at {coordinate.name}",
@@ -549,6 +454,10 @@ class _Reader:
                 )
         return out
 
+    def _check_muscles(self, item: Field) -> None:
+        if not any(muscle.takes_tension for muscle in self._robot.muscles):
+            raise item.error("no muscle of the robot takes a tension", "'moment_arms' alone")
+
     def _closure(self) -> list[ClosureGoal]:
         if not self._top.has("closure"):
             return []
@@ -561,17 +470,30 @@ class _Reader:
             tolerance = item["tolerance"].number(above=0.0)
             if tolerance >= margin:
                 raise item["tolerance"].error(f"is {tolerance:g}", f"less than {margin:g}")
-        sliding = [c.name for c in self._coordinates.all if c.unit == "m"]
-        turning = [c.name for c in self._coordinates.all if c.unit == "rad"]
+        sliding = [c.name for c in self._poses.coordinates.all if c.unit == "m"]
+        turning = [c.name for c in self._poses.coordinates.all if c.unit == "rad"]
         if sliding and turning and length is None:
             raise item.error(
                 f"the robot slides ({sliding[0]}) and turns ({turning[0]})",
                 "a 'length' that makes moment arms of both",
             )
-        if not len(Actuation(NumericDynamics(self._robot), motors=False).coordinates):
+        self._check_muscles(item)
+        actuation = Actuation(NumericDynamics(self._robot), motors=False)
+        count, rows = len(actuation.coordinates), actuation.muscles
+        if not count:
             raise item.error("all joints have motors of their own", "a robot that muscles move")
+        if most_facets(rows, count) > MAX_FACETS:
+            raise item.error(
+                f"{rows} muscles at {count} coordinates may have {most_facets(rows, count):,} "
+                "facets",
+                f"a robot with at most {MAX_FACETS:,}, e.g. 40 muscles at 6 coordinates",
+            )
         unit = "m" if turning else ""
-        return [ClosureGoal(margin, length, self._rows(item), tolerance, _weight(item), unit=unit)]
+        return [
+            ClosureGoal(
+                margin, length, self._poses.rows(item), tolerance, _weight(item), unit=unit
+            )
+        ]
 
 
 def _weight(item: Field) -> float:

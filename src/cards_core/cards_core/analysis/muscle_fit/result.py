@@ -58,7 +58,7 @@ class MovedPoint:
     after: Array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FitResult:
     """The best robot of a fit.
 
@@ -71,6 +71,7 @@ class FitResult:
         radii: Fitted radii: before and after, [m].
         at_border: Points and surfaces that are at the border of where they may be.
         arms_before, arms_after: L at all poses, shape (n, m, nv); NaN where no goal asks.
+        problem: The goals as functions of the points.
     """
 
     specification: FitSpecification
@@ -83,6 +84,12 @@ class FitResult:
     arms_before: Array
     arms_after: Array
     problem: FitProblem
+
+    def __repr__(self) -> str:
+        missed = sum(not item.met for item in self.goals)
+        state = "all goals met" if self.met else f"{missed} of {len(self.goals)} goals not met"
+        name = self.specification.robot.name
+        return f"<fit of {name}: {state}, {len(self.moved)} points moved>"
 
     @property
     def met(self) -> bool:

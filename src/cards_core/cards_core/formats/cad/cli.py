@@ -36,7 +36,7 @@ examples:
   ./cards import cad --materials                         materials and their densities
 
 The folder DIR/<name> gets model.sdf, model.config, the meshes, import_report.md and
-import_report.json. See docs/cad.md, and docs/tutorial_cad.md to begin with.
+import_report.json. See docs/import_cad.md, and docs/tutorial_cad.md to begin with.
 exit codes: 0 done (warnings are in the report), 2 it cannot be imported, 130 Ctrl-C
 """
 

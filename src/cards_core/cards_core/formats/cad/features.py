@@ -6,6 +6,7 @@ feature. Features have names, ``BODY#hole2``, which a configuration can use.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -33,9 +34,6 @@ WHOLE = 0.95 * 2.0 * np.pi
 
 SMALL_HOLE = 0.012
 """Diameter up to which the report lists holes as places for via points, [m]."""
-
-MAX_FEATURES = 4000
-"""More of them are not searched for joints."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +71,7 @@ def features_of(body: str, link: str, faces: Iterable[Face], pose: Pose) -> list
         pose: Of its component in the assembly.
     """
     merged: list[Feature] = []
+    places: dict[tuple[int, ...], list[int]] = {}  # a plate may have thousands of holes
     for face in faces:
         kind: FeatureKind
         match face.kind:
@@ -93,11 +92,14 @@ def features_of(body: str, link: str, faces: Iterable[Face], pose: Pose) -> list
             face.length,
             face.angle,
         )
-        for i, old in enumerate(merged):
-            if _same_surface(old, new):
-                merged[i] = _joined(old, new)
+        near = [i for cell in _cells(new) for i in places.get(cell, ())]
+        for i in near:
+            if _same_surface(merged[i], new):
+                merged[i] = _joined(merged[i], new)
                 break
         else:
+            # the axis, or the centre, stays where it is when more faces come
+            places.setdefault(_cells(new)[0], []).append(len(merged))
             merged.append(new)
     counts: Counter[str] = Counter()
     out = []
@@ -108,6 +110,16 @@ def features_of(body: str, link: str, faces: Iterable[Face], pose: Pose) -> list
         counts[item.kind] += 1
         out.append(replace(item, name=f"{body}#{item.kind}{counts[item.kind]}"))
     return out
+
+
+def _cells(item: Feature) -> list[tuple[int, ...]]:
+    """Return the cells of a grid that a feature's place is in, and those around it."""
+    place = item.centre
+    if item.kind in ("hole", "cylinder"):
+        place = place - (place @ item.axis) * item.axis
+    x, y, z = (int(v) for v in np.floor(place / (10.0 * SAME_PLACE)))
+    around = itertools.product((0, -1, 1), repeat=3)  # the cell itself comes first
+    return [(x + i, y + j, z + k) for i, j, k in around]
 
 
 def _same_surface(a: Feature, b: Feature) -> bool:
@@ -187,14 +199,21 @@ def joint_candidates(features: Sequence[Feature]) -> list[Candidate]:
     that with the longest overlap. Nothing says that the joint is there: somebody must confirm it.
     """
     found: list[tuple[float, Candidate]] = []
-    if len(features) > MAX_FEATURES:
-        return []
     for inner, outer in (("cylinder", "hole"), ("sphere", "socket")):
         pins = [item for item in features if item.kind == inner]
         holes = [item for item in features if item.kind == outer]
+        if not holes:
+            continue
+        radii = np.array([hole.radius for hole in holes])
+        centres = np.array([hole.centre for hole in holes])
         for pin in pins:
-            for hole in holes:
-                found.extend(_match(pin, hole))
+            # most pairs are out by their radii or the distance from the pin's axis
+            d = centres - pin.centre
+            along = np.zeros(len(d)) if inner == "sphere" else d @ pin.axis
+            off = np.linalg.norm(d - along[:, None] * pin.axis, axis=1)
+            fits = np.abs(radii - pin.radius) <= CLEARANCE + SAME_PLACE
+            for i in np.flatnonzero(fits & (off <= 2.0 * CLEARANCE)):
+                found.extend(_match(pin, holes[i]))
     found.sort(key=lambda pair: -pair[0])
     kept: list[Candidate] = []
     for _, item in found:

@@ -332,7 +332,7 @@ class _Document:
             return
         if not (container or body or marker or shape):
             return
-        if not marker and item.name in self.used_up():
+        if not marker and replaced is None and item.name in self.used_up():
             return
         if hidden:
             self.remarks.append(("hidden", f"object '{label}'", "hidden, and so left out"))

@@ -136,8 +136,12 @@ def lay_out(job: Import) -> Layout:
             layout.markers[index] = marker
         elif above is not None:
             layout.markers[index] = above
-    tops = _tops(components, layout.markers)
-    whole = components[tops[0]].parent if tops else -1
+    tops = _tops(components, layout.markers, _with_solids(components))
+    if not tops:
+        raise DescriptionError(
+            "no solid in it", source=job.source, expected="at least one solid with a volume"
+        )
+    whole = components[tops[0]].parent
     prefix = "" if whole < 0 else components[whole].path + "/"
     for index, item in enumerate(components):
         layout.shown[index] = item.path.removeprefix(prefix)
@@ -149,6 +153,13 @@ def lay_out(job: Import) -> Layout:
             layout.links[name] = given.pose
             layout.of_component.update(dict.fromkeys(given.members, name))
     else:
+        for index, item in enumerate(components):
+            beside = item.parent == whole and index not in layout.markers
+            if beside and index not in tops:
+                job.findings.note(
+                    "no-solid", f"component '{item.path}'", "no solid is in it; no link",
+                    source=job.source,
+                )  # fmt: skip
         for index in tops:
             name = layout.table.claim(components[index].name, "link")
             layout.links[name] = components[index].pose
@@ -159,11 +170,22 @@ def lay_out(job: Import) -> Layout:
     return layout
 
 
-def _tops(components: Sequence[Component], markers: Mapping[int, Marker]) -> list[int]:
+def _with_solids(components: Sequence[Component]) -> set[int]:
+    """Return the components that have a solid, or something with one in them."""
+    found: set[int] = set()
+    for index, item in reversed(list(enumerate(components))):
+        if item.solids or index in found:
+            found |= {index, item.parent}
+    return found
+
+
+def _tops(
+    components: Sequence[Component], markers: Mapping[int, Marker], solid: set[int]
+) -> list[int]:
     """Return the components that become links if nothing else is said."""
     children: dict[int, list[int]] = {}
     for index, item in enumerate(components):
-        if index not in markers:
+        if index not in markers and index in solid:
             children.setdefault(item.parent, []).append(index)
     level = children.get(-1, [])
     while len(level) == 1 and components[level[0]].assembly and children.get(level[0]):

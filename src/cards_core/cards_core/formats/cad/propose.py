@@ -10,6 +10,7 @@ import yaml
 from cards_core.formats.cad.features import SMALL_HOLE, Candidate
 from cards_core.formats.cad.importer import Recognised
 from cards_core.formats.imports.findings import NameTable
+from cards_core.formats.imports.markers import natural_order
 
 _BASES = ("base", "ground", "world", "frame", "stand", "torso", "fixed")
 
@@ -105,7 +106,7 @@ def _tree(
 
 
 def _muscles(found: Recognised) -> list[str]:
-    names = list(dict.fromkeys(m.marker.muscle for m in found.marked if m.marker.muscle))
+    names = sorted({m.marker.muscle for m in found.marked} - {""}, key=natural_order)
     lines = ["muscle_defaults:", "  tension: [5, 500]   # ASSUMED", ""]
     if names:
         lines += [f"# Muscles that names in the file state: {', '.join(names)}"]

@@ -33,7 +33,12 @@ from OCP.XCAFDoc import (
 from cards_core.errors import DescriptionError
 from cards_core.formats.cad.assembly import Assembly, Component, Solid, unique_path
 from cards_core.formats.cad.occt import measure, points_of, pose_of, shells_of, solids_of
-from cards_core.formats.cad.step_text import check_text, density_scale, named_placements
+from cards_core.formats.cad.step_text import (
+    NamedPlacement,
+    check_text,
+    density_scale,
+    named_placements,
+)
 from cards_core.formats.imports.markers import MARKER
 from cards_core.spatial import Pose
 
@@ -217,12 +222,18 @@ def _name(label: Any) -> str:
     return str(found.Get().ToExtString()).strip()
 
 
-def _add_placements(walker: _Walker, named: list[Any]) -> None:
+def _add_placements(walker: _Walker, named: list[NamedPlacement]) -> None:
     """Add placements with names as components of every instance of their part."""
     for item in named:
-        for index, product in list(enumerate(walker.products)):
-            if product != item.product:
-                continue
+        instances = [i for i, product in enumerate(walker.products) if product == item.product]
+        if not instances:
+            raise DescriptionError(
+                f"its part '{item.product}' is not in the assembly",
+                source=walker.shown,
+                element=f"placement '{item.name}'",
+                expected="one of " + ", ".join(sorted({p for p in walker.products if p})[:20]),
+            )
+        for index in instances:
             above = walker.components[index]
             pose = above.pose @ replace(item.pose, translation=item.unit * item.pose.translation)
             path = unique_path(walker.paths, above.path, item.name)

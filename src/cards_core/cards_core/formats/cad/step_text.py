@@ -201,10 +201,21 @@ def _parse(raw: str) -> list[Any]:
         elif match["number"]:
             stack[-1].append(float(match["number"]))
         elif match["text"]:
-            stack[-1].append(match["text"][1:-1].replace("''", "'"))
+            stack[-1].append(_decoded(match["text"][1:-1]))
         elif match["word"] or match["sign"] in ("$", "*"):
             stack[-1].append(match["word"])
     return []
+
+
+def _decoded(text: str) -> str:
+    """Return a string of the file as it is meant; ISO 10303-21 writes other letters in hex."""
+
+    def hexadecimal(match: re.Match[str]) -> str:
+        digits = bytes.fromhex(match[2])
+        return digits.decode("utf-16-be" if match[1] == "2" else "utf-32-be", "replace")
+
+    text = re.sub(r"\\X([24])\\((?:[0-9A-Fa-f]{4})+)\\X0\\", hexadecimal, text.replace("''", "'"))
+    return re.sub(r"\\X\\([0-9A-Fa-f]{2})", lambda match: chr(int(match[1], 16)), text)
 
 
 def named_placements(text: StepText) -> list[NamedPlacement]:
@@ -228,7 +239,15 @@ def named_placements(text: StepText) -> list[NamedPlacement]:
                 element=f"placement '{values[0]}'",
                 expected="numbers and directions",
             ) from None
-        for product, unit in owners.get(number, ()):
+        if number not in owners:
+            raise DescriptionError(
+                "belongs to no part",
+                source=text.shown,
+                line=_line(text.text, number),
+                element=f"placement '{values[0]}'",
+                expected="an item of the shape representation of a part",
+            )
+        for product, unit in owners[number]:
             if not math.isfinite(unit):
                 raise DescriptionError(
                     "its unit of length is unknown",

@@ -219,6 +219,7 @@ def main() -> None:
 def _child(request: dict[str, Any], readers: dict[str, Any]) -> None:
     """Read one file; never returns."""
     folder, code = Path(request["folder"]), 0
+    tempfile.tempdir = str(folder)  # the process that asks removes it, whatever happens here
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, request["seconds"])

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from cards_core.formats.imports.findings import FindingList, NameTable
 from cards_core.formats.imports.meshes import find_mesh
-from cards_core.formats.imports.sdf_tree import add
+from cards_core.formats.imports.sdf_tree import add, check_links
 from cards_core.formats.sdf.schema import CONTENT, VERSIONS, Content
 from cards_core.formats.sdf.values import boolean, flag, scalar, text_of
 from cards_core.formats.xml_lines import XmlElement, shorten
@@ -83,6 +83,7 @@ class Upgrade:
         root.set("version", VERSIONS[-2])
         for model in root.iter("model"):
             assert isinstance(model, XmlElement)
+            check_links(model)
             self._drop_copies(model)
             self._drop_loose_joints(model)
             self._separate_names(model)

@@ -17,6 +17,7 @@ from cards_core.formats.imports.masses import (
     repair_and_report,
 )
 from cards_core.formats.imports.model import Section, table
+from cards_core.formats.mjcf.scene import MESH_SUFFIXES
 from cards_core.formats.sdf.checks import unit_warning
 from cards_core.robot.elements import Collision, Mesh, ViaPoint, path_links
 from cards_core.robot.model import Robot
@@ -117,8 +118,9 @@ def _choose_collisions(robot: Robot, findings: FindingList, choice: CollisionCho
 
 
 def _unreadable(item: Collision) -> bool:
-    readable = (".stl", ".obj", ".msh")
-    return isinstance(item.geometry, Mesh) and not item.geometry.uri.lower().endswith(readable)
+    if not isinstance(item.geometry, Mesh):
+        return False
+    return not item.geometry.uri.lower().endswith(MESH_SUFFIXES)
 
 
 def _home_within_limits(robot: Robot, findings: FindingList) -> Robot:

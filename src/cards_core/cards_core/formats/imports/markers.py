@@ -137,7 +137,7 @@ def muscle_paths(
         grouped.setdefault(point.marker.muscle, []).append(point)
     depth = _depths(joints)
     out = {}
-    for muscle in sorted(grouped, key=_natural):
+    for muscle in sorted(grouped, key=natural_order):
         ordered = _ordered(muscle, grouped[muscle], depth, source)
         elements: list[PathElement] = [
             Wrap(item.marker.name)
@@ -181,7 +181,7 @@ def _ordered(
     return [item for _, item in sorted(zip(keys, points, strict=True), key=lambda pair: pair[0])]
 
 
-def _natural(text: str) -> list[tuple[int, int, str]]:
+def natural_order(text: str) -> list[tuple[int, int, str]]:
     """Sort key that puts 2 before 10."""
     return [
         (0, int(part), "") if part.isdecimal() else (1, 0, part)

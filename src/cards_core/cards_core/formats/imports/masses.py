@@ -244,6 +244,9 @@ DENSE = 4000.0
 """Mass per volume of the box around a link from which it is doubted, [kg/m^3]. A solid block of
 steel has 7850, one of aluminium 2700; links are hollow and do not fill their box."""
 
+LARGEST_MESH = 32_000_000
+"""Mesh files beyond this size are not looked at, [bytes]."""
+
 _BEYOND = 1.05  # a radius of gyration longer than the shape is doubted from this ratio on
 
 
@@ -333,8 +336,11 @@ def _corners(geometry: Geometry, cache: dict[str, Array | None]) -> Array | None
 
 def _mesh_box(uri: str) -> Array | None:
     """Return the corners of the box around a mesh, in the file's unit, shape (8, 3)."""
+    path = Path(uri)
     try:
-        data = Path(uri).read_bytes()
+        if path.stat().st_size > LARGEST_MESH:
+            return None
+        data = path.read_bytes()
         vertices = mesh_vertices(data, uri)
     except (OSError, ValueError):
         return None

@@ -157,16 +157,32 @@ class _Work:
 
     def leaves(self) -> None:
         """Make frames of bare links at the ends that are fixed to another link."""
-        for joint in reversed(list(self.joints.values())):
-            at_end = not any(other.parent == joint.child for other in self.joints.values())
-            if joint.kind != "fixed" or joint.parent == WORLD or not at_end:
-                continue
-            if self.bare(joint.child):
+        holder = {joint.child: joint for joint in self.joints.values()}
+        behind = {name: len(joints) for name, joints in self.children().items()}
+        ends = [name for name in reversed(self.links) if not behind.get(name)]
+        made: dict[str, Frame] = {}
+        for end in ends:
+            name = end
+            while name in holder and not behind.get(name):
+                joint = holder[name]
+                bare = self.bare(name)
+                if joint.kind != "fixed" or joint.parent == WORLD or not bare:
+                    break
                 pose = joint.parent_to_joint @ joint.joint_to_child
-                self.frames.append(Frame(joint.child, joint.parent, pose, joint.line))
-                self.new_frames.append(joint.child)
-                del self.joints[joint.name]
-                del self.links[joint.child]
+                made[name] = Frame(name, joint.parent, pose, joint.line)
+                del self.joints[joint.name], self.links[name], holder[name]
+                behind[joint.parent] -= 1
+                name = joint.parent
+        placed: dict[str, Frame] = {}
+        for name, frame in reversed(made.items()):  # a link is made after those behind it
+            above = placed.get(frame.link)
+            placed[name] = (
+                frame
+                if above is None
+                else dataclasses.replace(frame, link=above.link, pose=above.pose @ frame.pose)
+            )
+        self.frames += (placed[name] for name in made)
+        self.new_frames += made
 
     def result(self) -> tuple[Robot, Merged]:
         merged = Merged(tuple(self.new_frames), tuple(self.new_joints), tuple(self.gone))

@@ -14,6 +14,9 @@ from cards_core.robot.model import Robot
 FOLDER = "meshes"
 """Folder of the copies, within that of the robot."""
 
+SUFFIXES = (".stl", ".obj", ".dae", ".ply", ".msh", ".glb", ".gltf", ".3ds", ".off", ".wrl")
+"""Endings of mesh files. A description that names any other file does not get it copied."""
+
 _UPWARDS = 4  # how far above the file the folder of a package or model may be
 
 PACKAGE_PATH = "ROS_PACKAGE_PATH"
@@ -39,7 +42,7 @@ def find_mesh(uri: str, folder: Path) -> Path | None:
         return None
     for candidate in _candidates(scheme if separator else "", rest, folder):
         try:
-            if candidate.is_file():
+            if candidate.suffix.lower() in SUFFIXES and candidate.is_file():
                 return candidate.resolve()
         except OSError:
             continue

@@ -56,6 +56,24 @@ def add_plugin(parent: XmlElement | None, like: XmlElement) -> XmlElement:
     return plugin
 
 
+MAX_LINKS = 2000
+"""Most links of a robot that is imported; large humanoids have some hundred."""
+
+
+def check_links(parent: XmlElement) -> None:
+    """Refuse documents with too many links.
+
+    Args:
+        parent: Element whose children are the links.
+
+    Raises:
+        DescriptionError: There are more than `MAX_LINKS`.
+    """
+    for count, link in enumerate(parent.children("link")):
+        if count >= MAX_LINKS:
+            raise link.error(f"more than {MAX_LINKS} links", "a robot")
+
+
 # Inertias of no rigid body -------------------------------------------------------------------
 
 

@@ -291,7 +291,11 @@ def _relative_to(element: XmlElement) -> str:
 def check_root(root: XmlElement) -> None:
     """Check that a document is SDFormat of a version that we read. Raises `DescriptionError`."""
     if root.tag != "sdf":
-        known = {"robot": " (a URDF)", "mujoco": " (an MJCF)", "plugin": " (a plugin only)"}
+        known = {
+            "robot": " (a URDF: ./cards import urdf)",
+            "mujoco": " (an MJCF)",
+            "plugin": " (a plugin only)",
+        }
         raise root.error(
             f"not an SDF document{known.get(root.tag, '')}", '<sdf version="1.11"> as root'
         )

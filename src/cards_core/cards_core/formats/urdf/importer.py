@@ -93,6 +93,7 @@ def import_urdf(
 def _hold_roots(model: XmlElement, findings: FindingList, *, fixed: bool) -> None:
     """Fix links that are the child of no joint to the world."""
     children = {(required(joint, "child").text or "") for joint in model.children("joint")}
+    taken = {item.get("name") for item in model}
     for link in list(model.children("link")):
         name = link.get("name", "")
         if name in children or not fixed:
@@ -104,7 +105,6 @@ def _hold_roots(model: XmlElement, findings: FindingList, *, fixed: bool) -> Non
             source=link.source,
             line=link.line,
         )
-        taken = {item.get("name") for item in model}
         joint_name = f"{name}_world"
         while joint_name in taken:
             joint_name += "_"

@@ -18,7 +18,7 @@ import numpy as np
 from cards_core.errors import DescriptionError
 from cards_core.formats.imports.findings import FindingList, NameTable
 from cards_core.formats.imports.meshes import find_mesh
-from cards_core.formats.imports.sdf_tree import add
+from cards_core.formats.imports.sdf_tree import add, check_links
 from cards_core.formats.sdf.elements import numbers as as_text
 from cards_core.formats.sdf.elements import rotation_to
 from cards_core.formats.sdf.schema import VERSIONS
@@ -71,7 +71,7 @@ def check_root(root: XmlElement, name: str) -> None:
             expected=f"its output: xacro {Path(name).name} > robot.urdf",
         )
     if root.tag != "robot":
-        known = {"sdf": " (an SDF: cards.load reads it)", "mujoco": " (an MJCF)"}
+        known = {"sdf": " (an SDF)", "mujoco": " (an MJCF)"}
         raise root.error(f"not a URDF{known.get(root.tag, '')}", "<robot> as root")
 
 
@@ -113,6 +113,7 @@ class UrdfReader:
             DescriptionError: Something is wrong; the message names file, line and element.
         """
         check_open(robot, self.findings)
+        check_links(robot)
         self._declare(robot)
         for material in robot.children("material"):
             self._colour(material)
