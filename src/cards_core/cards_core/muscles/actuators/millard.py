@@ -186,6 +186,9 @@ class Millard2012:
             length: Tendon length over slack length [1], shape (n,).
             strain: Strain at the maximum isometric force [1], shape (n,).
             stiffness: Shape (n,).
+
+        Returns:
+            Force over the maximum isometric one, and its slope by the length, shape (n,) each.
         """
         del stiffness
         force, slope, _ = self._tendon.at(m, (length - 1.0) / strain)
@@ -234,6 +237,9 @@ class Millard2012:
             m: Functions of real arguments.
             velocity: Fibre velocity over the maximum one [1], shape (n,).
             activation: 0..1, shape (n,).
+
+        Returns:
+            Value, slope and curvature, shape (n,) each.
         """
         del activation
         return self._velocity.at(m, velocity)
