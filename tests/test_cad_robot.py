@@ -94,6 +94,8 @@ def test_muscles_of_frames_in_sdf(tmp_path, capsys):
     assert [item.link for item in up.path] == ["base", "rod"]
     assert up.path[1].position.tolist() == [0.2, 0.0, 0.02]
     assert not robot.frames
+    assert main([*line, "--material", "steel"]) == 2
+    assert "a material is given, 'steel'" in capsys.readouterr().err
 
 
 def test_materials(capsys):

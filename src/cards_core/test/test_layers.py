@@ -57,7 +57,7 @@ USES = {
         "trajectories",
     },
     "loop": {"control", "formats", "muscles", "parameters", "paths", "robot", "trajectories"},
-    "formats": {"dynamics", "parameters", "paths", "robot", "trajectories"},
+    "formats": {"dynamics", "muscles", "parameters", "paths", "robot", "trajectories"},
     "analysis": {
         "codegen",
         "dynamics",

@@ -195,6 +195,9 @@ def first_actuator(kind: str, length: float, tension: float) -> Actuator:
         kind: Of `ACTUATORS`.
         length: Of the path, [m].
         tension: Maximum tension, [N].
+
+    Raises:
+        UnknownNameError: There is no such kind.
     """
     match kind:
         case "hill":  # half fibre, half tendon; the fibre at its optimum
@@ -212,8 +215,10 @@ def first_actuator(kind: str, length: float, tension: float) -> Actuator:
             return SeriesElastic(spring=Spring(law="polynomial", stiffness=tension / 0.01))
         case "ligament":  # slack now
             return Ligament(stiffness=10.0 * tension, slack_length=length)
-        case _:
+        case "cable":
             return Cable()
+        case _:
+            raise UnknownNameError("kind of actuator", kind, ACTUATORS)
 
 
 def set_parameter(block: EditedBlock, name: str, path: str, value: Any) -> EditedBlock:

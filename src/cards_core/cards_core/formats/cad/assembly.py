@@ -18,7 +18,7 @@ from cards_core.errors import CardsError
 from cards_core.spatial import Pose
 from cards_core.typing import Array, Matrix3, Vector3
 
-DATA, ARRAYS = "assembly.json", "triangles.npz"
+DATA, ARRAYS, PLACE = "assembly.json", "triangles.npz", "place.txt"
 
 
 @dataclass(frozen=True, eq=False)

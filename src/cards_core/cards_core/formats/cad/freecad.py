@@ -31,7 +31,14 @@ from cards_core.formats.cad.assembly import (
     Solid,
     unique_path,
 )
-from cards_core.formats.cad.occt import MM, measure, points_of, shells_of, solids_of
+from cards_core.formats.cad.occt import (
+    MM,
+    measure,
+    points_of,
+    shells_of,
+    solids_of,
+    working_on,
+)
 from cards_core.formats.imports.markers import MARKER
 from cards_core.formats.xml_lines import XmlElement, parse_xml
 from cards_core.spatial import Pose, quaternion_matrix
@@ -392,6 +399,7 @@ class _Document:
     def part(self, item: _Object) -> tuple[tuple[Solid, ...], Array, int]:
         """Return solids, points and number of shells, without the object's own placement."""
         if item.name not in self.shapes:
+            working_on(f"object '{item.label}'")
             shape = self.shape(item)
             if shape is None:
                 self.shapes[item.name] = ((), np.zeros((0, 3)), 0)

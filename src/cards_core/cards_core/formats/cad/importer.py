@@ -137,6 +137,13 @@ def import_cad(
     """
     source = Path(path)
     if source.suffix.lower() == ".sdf":
+        for what, value in (("a configuration", config), ("a material", material)):
+            if value is not None:
+                raise DescriptionError(
+                    f"{what} is given, '{value}'",
+                    source=str(source),
+                    expected="neither with an SDF file, which states joints and masses itself",
+                )
         return _import_sdf(source, name)
     if source.suffix.lower() not in SUFFIXES:
         raise DescriptionError(

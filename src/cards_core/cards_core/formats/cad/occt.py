@@ -6,6 +6,8 @@ Open CASCADE's lengths are millimetres here; what leaves this module is in SI un
 from __future__ import annotations
 
 import math
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from OCP.TopExp import TopExp_Explorer
 from OCP.TopLoc import TopLoc_Location
 from OCP.TopoDS import TopoDS
 
-from cards_core.formats.cad.assembly import Face, Solid
+from cards_core.formats.cad.assembly import PLACE, Face, Solid
 from cards_core.spatial import Pose
 from cards_core.typing import Array
 
@@ -30,6 +32,11 @@ MM = 1e-3
 
 ANGULAR_TOLERANCE = 0.35
 """Largest angle between neighbouring facets of a mesh, [rad]."""
+
+
+def working_on(element: str) -> None:
+    """Leave word of what is being read, for the message if Open CASCADE crashes or hangs."""
+    Path(tempfile.gettempdir(), PLACE).write_text(element, encoding="utf-8")
 
 
 def explore(shape: Any, kind: TopAbs_ShapeEnum, avoid: Any = None) -> list[Any]:

@@ -32,7 +32,14 @@ from OCP.XCAFDoc import (
 
 from cards_core.errors import DescriptionError
 from cards_core.formats.cad.assembly import Assembly, Component, Solid, unique_path
-from cards_core.formats.cad.occt import measure, points_of, pose_of, shells_of, solids_of
+from cards_core.formats.cad.occt import (
+    measure,
+    points_of,
+    pose_of,
+    shells_of,
+    solids_of,
+    working_on,
+)
 from cards_core.formats.cad.step_text import (
     NamedPlacement,
     check_text,
@@ -164,6 +171,7 @@ class _Walker:
     def part(self, label: Any, shape: Any) -> tuple[tuple[Solid, ...], Any, int]:
         key = label.Tag()
         if key not in self.measured:
+            working_on(f"part '{_name(label)}'")
             if shape is None or shape.IsNull():
                 self.measured[key] = ((), np.zeros((0, 3)), 0)
             else:

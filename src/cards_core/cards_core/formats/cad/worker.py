@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any
 
 from cards_core.errors import CardsError, DescriptionError
-from cards_core.formats.cad.assembly import Assembly, load, save
+from cards_core.formats.cad.assembly import PLACE, Assembly, load, save
 
 PACKAGE = "cadquery-ocp-novtk"
 """The wheel that has Open CASCADE."""
@@ -94,10 +94,12 @@ class Reader:
                 raise DescriptionError(**error["arguments"])
             # a mistake of ours, not of the file
             raise RuntimeError(error["message"])
+        element = _place(folder)
         if status.get("signal") in (signal.SIGALRM, signal.SIGXCPU):
             raise DescriptionError(
                 f"reading it took longer than {self._seconds:g} s",
                 source=str(source),
+                element=element,
                 expected="a smaller or simpler assembly",
             )
         if status.get("signal") is not None or status.get("exit") != 0:
@@ -106,6 +108,7 @@ class Reader:
             raise DescriptionError(
                 f"Open CASCADE crashed while reading it ({name})",
                 source=str(source),
+                element=element,
                 expected="a file that was exported without damage; try to export it again",
             )
 
@@ -249,12 +252,19 @@ def _child(request: dict[str, Any], readers: dict[str, Any]) -> None:
         arguments = {
             "problem": f"cannot be read: {type(error).__name__} in {last.name}: {error}"[:300],
             "source": request["shown"],
+            "element": _place(folder),
             "expected": "a file that was exported without damage; try to export it again",
         }
         _fail(folder, {"kind": "description", "arguments": arguments})
     except BaseException:
         code = 3
     os._exit(code)
+
+
+def _place(folder: Path) -> str | None:
+    """Return what was being read, if anything left word of it."""
+    file = folder / PLACE
+    return file.read_text(encoding="utf-8") if file.exists() else None
 
 
 def _fail(folder: Path, error: dict[str, Any]) -> None:

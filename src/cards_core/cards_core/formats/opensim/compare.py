@@ -106,7 +106,14 @@ class Worst:
     where: str = ""
 
     def see(self, theirs: float, ours: float, scale: float, where: str) -> None:
-        """Keep the values if their error is the largest so far; arguments as the fields."""
+        """Keep the values if their error is the largest so far.
+
+        Args:
+            theirs: OpenSim's value.
+            ours: The same here.
+            scale: What the error is divided by.
+            where: The pose, in words.
+        """
         error = abs(theirs - ours) / scale
         if not error <= self.error:
             self.error, self.theirs, self.ours, self.where = error, theirs, ours, where

@@ -27,7 +27,7 @@ Corner: TypeAlias = tuple[float, float, float]
 NEWTON_STEPS = 3
 """From the fitted u."""
 
-INVERSE_STEPS = 8
+INVERSE_STEPS = 5
 """Iterations for the tendon's length at a force."""
 
 _GUESS_DEGREE = 7
@@ -93,13 +93,12 @@ class BezierCurve:
             x: Shape (n,).
         """
         inside = clip(m, x, self._start, self._end)
-        start = self._pick(m, inside, self._starts)
-        span = self._pick(m, inside, self._spans)
-        cx = [self._pick(m, inside, [c[k] for c in self._x]) for k in range(1, 6)]
-        cy = [self._pick(m, inside, [c[k] for c in self._y]) for k in range(6)]
-        guess = [
-            self._pick(m, inside, [c[k] for c in self._guess]) for k in range(_GUESS_DEGREE + 1)
-        ]
+        right = self._right_of(m, inside)
+        start = _pick(self._starts, right)
+        span = _pick(self._spans, right)
+        cx = [_pick([c[k] for c in self._x], right) for k in range(1, 6)]
+        cy = [_pick([c[k] for c in self._y], right) for k in range(6)]
+        guess = [_pick([c[k] for c in self._guess], right) for k in range(_GUESS_DEGREE + 1)]
         way = inside - start
         u = clip(m, _horner(guess, way / span), 0.0, 1.0)
         for _ in range(NEWTON_STEPS):
@@ -119,12 +118,17 @@ class BezierCurve:
         bend = m.where(x < self._start, 0.0, m.where(x > self._end, 0.0, bend))
         return value, slope, bend
 
-    def _pick(self, m: Arithmetic, x: Real, values: Sequence[float]) -> Real:
-        """Return, of one value per corner, that of the corner that x is in."""
-        out: Real = float(values[0])
-        for start, value in zip(self._starts[1:], values[1:], strict=True):
-            out = m.where(x < start, out, float(value))
-        return out
+    def _right_of(self, m: Arithmetic, x: Real) -> list[Real]:
+        """Return 1 for each inner boundary that x is at or right of, else 0."""
+        return [m.where(x < start, 0.0, 1.0) for start in self._starts[1:]]
+
+
+def _pick(values: Sequence[float], right: Sequence[Real]) -> Real:
+    """Return, of one value per corner, that of the corner that x is in: a sum of steps."""
+    out: Real = float(values[0])
+    for before, after, passed in zip(values[:-1], values[1:], right, strict=True):
+        out = out + (float(after) - float(before)) * passed
+    return out
 
 
 def _horner(coefficients: Sequence[Real], u: Real) -> Real:
@@ -186,6 +190,9 @@ class Millard2012:
             length: Tendon length over slack length [1], shape (n,).
             strain: Strain at the maximum isometric force [1], shape (n,).
             stiffness: Shape (n,).
+
+        Returns:
+            Force over the maximum isometric one, and its slope by the length, shape (n,) each.
         """
         del stiffness
         force, slope, _ = self._tendon.at(m, (length - 1.0) / strain)
@@ -234,6 +241,9 @@ class Millard2012:
             m: Functions of real arguments.
             velocity: Fibre velocity over the maximum one [1], shape (n,).
             activation: 0..1, shape (n,).
+
+        Returns:
+            Value, slope and curvature, shape (n,) each.
         """
         del activation
         return self._velocity.at(m, velocity)
