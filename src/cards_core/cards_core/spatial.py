@@ -211,6 +211,11 @@ class Pose:
         return out
 
     @property
+    def is_identity(self) -> bool:
+        """Whether the transform moves nothing, to the last digit."""
+        return not self.translation.any() and bool(np.array_equal(self.rotation, np.eye(3)))
+
+    @property
     def rpy(self) -> Vector3:
         """Fixed-axis roll, pitch, yaw, [rad]."""
         return matrix_rpy(self.rotation)

@@ -83,3 +83,10 @@ def test_pose_composition_and_inverse(rng):
 def test_rpy_near_gimbal_lock_survives_rounding(gap, rng):
     matrix = spatial.rpy_matrix(0.4, np.pi / 2 - gap, -0.7) + 1e-16 * rng.normal(size=(3, 3))
     np.testing.assert_allclose(spatial.rpy_matrix(*spatial.matrix_rpy(matrix)), matrix, atol=2e-11)
+
+
+def test_only_a_pose_that_moves_nothing_is_the_identity():
+    assert Pose().is_identity
+    assert Pose(np.eye(3), np.array([0.0, -0.0, 0.0])).is_identity
+    assert not Pose(np.eye(3), np.array([0.0, 0.0, 1e-300])).is_identity
+    assert not Pose.from_xyz_rpy((0, 0, 0), (0, 0, 1e-15)).is_identity

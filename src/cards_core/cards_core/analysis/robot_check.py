@@ -539,7 +539,7 @@ class _Description:
         out, extent, tree = [], self._extent(), self._dynamics.tree
         for link in self._dynamics.robot.links:
             inertia = link.inertia
-            if inertia.mass == 0.0 and not np.any(inertia.tensor):
+            if inertia.is_massless:
                 continue  # an intermediate frame of joints
             if problem := inertia_problem(inertia):
                 out.append(Finding("inertia", "unfit", link.name, problem))

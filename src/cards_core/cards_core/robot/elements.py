@@ -160,6 +160,11 @@ class Inertia:
     com: Vector3 = field(default_factory=_zero3)
     tensor: Matrix3 = field(default_factory=lambda: np.zeros((3, 3)))
 
+    @property
+    def is_massless(self) -> bool:
+        """Whether there is neither mass nor tensor, as in a frame between joints."""
+        return self.mass == 0.0 and not np.any(self.tensor)
+
 
 @dataclass(frozen=True, eq=False)
 class Link:

@@ -143,7 +143,7 @@ def repair_links(
     links, repairs = [], []
     for link in robot.links:
         problem = inertia_problem(link.inertia)
-        if problem is None or (link.inertia.mass == 0.0 and not np.any(link.inertia.tensor)):
+        if problem is None or link.inertia.is_massless:
             links.append(link)
             continue
         try:

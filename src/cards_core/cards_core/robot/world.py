@@ -189,7 +189,7 @@ class World:
         if len(self.models) == 1 and not self.models[0].name:
             return self.models[0].robot  # alone: its tree is made once
         for model in self.models:
-            if not _is_identity(model.pose):
+            if not model.pose.is_identity:
                 _refuse_world_points(model)
         parts = [_in_world(model) for model in self.models]
         return Robot(
@@ -209,10 +209,6 @@ def empty_world_with(robot: Robot) -> World:
     return World(robot.name, (WorldModel("", robot),), gravity=robot.gravity, source=robot.source)
 
 
-def _is_identity(pose: Pose) -> bool:
-    return not pose.translation.any() and bool(np.array_equal(pose.rotation, np.eye(3)))
-
-
 def _refuse_world_points(model: WorldModel) -> None:
     robot = model.robot
     surfaces = {surface.name: surface for surface in robot.wrap_surfaces}
@@ -229,7 +225,7 @@ def _refuse_world_points(model: WorldModel) -> None:
 
 def _in_world(model: WorldModel) -> Robot:
     """Return a model with the names and the place that it has in the world."""
-    robot, moved = model.robot, not _is_identity(model.pose)
+    robot, moved = model.robot, not model.pose.is_identity
 
     def link_name(name: str) -> str:
         return name if name == WORLD else model.prefixed(name)

@@ -209,7 +209,6 @@ def _same(a: Vector3, b: Vector3) -> bool:
 def _add_links(system: ExportedSystem, robot: Robot) -> None:
     for link in robot.links:
         body, pose = system.places[link.name]
-        mass = link.inertia.mass > 0.0 or np.any(link.inertia.tensor)
         if body is None:
             if link.inertia.mass > 0.0:
                 system.notes.append(
@@ -218,7 +217,7 @@ def _add_links(system: ExportedSystem, robot: Robot) -> None:
                 )
             continue
         body.links.append(link.name)
-        if mass:
+        if not link.inertia.is_massless:
             moved = move_inertia(link.inertia, pose)
             # a sum with nothing would already round
             body.inertia = moved if body.inertia is None else add_inertia(body.inertia, moved)

@@ -154,7 +154,7 @@ def repair_and_report(robot: Robot, findings: FindingList) -> tuple[Robot, Secti
             source=robot.source,
             line=lines[item.link],
         )
-    massless = [link.name for link in repaired.links if _is_massless(link)]
+    massless = [link.name for link in repaired.links if link.inertia.is_massless]
     moving = {joint.child for joint in repaired.joints if joint.kind != "fixed"}
     for name in massless:
         if name in moving:
@@ -166,10 +166,6 @@ def repair_and_report(robot: Robot, findings: FindingList) -> tuple[Robot, Secti
                 line=lines[name],
             )
     return repaired, _section(robot, repaired, repairs)
-
-
-def _is_massless(link: Link) -> bool:
-    return link.inertia.mass == 0.0 and not np.any(link.inertia.tensor)
 
 
 def _moments(item: InertiaRepair) -> str:

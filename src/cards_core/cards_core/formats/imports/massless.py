@@ -23,7 +23,6 @@ import numpy as np
 
 from cards_core.robot.elements import WORLD, Frame, Joint, JointAxis, JointKind, Link
 from cards_core.robot.model import Robot
-from cards_core.spatial import Pose
 
 _CHAINS: tuple[tuple[tuple[str, ...], str, JointKind], ...] = (
     (("_x", "_y", "_z", "_rx", "_ry", "_rz"), "PPPRRR", "free"),
@@ -138,7 +137,7 @@ class _Work:
             only = children.get(first.child, []) == [second]
             if first.child != second.parent or not only or not self.bare(first.child):
                 return
-            if not (_is_identity(first.joint_to_child) and _is_identity(second.parent_to_joint)):
+            if not (first.joint_to_child.is_identity and second.parent_to_joint.is_identity):
                 return
         axes = tuple(step.axes[0] for step in steps)
         if kind in ("ball", "free") and not _units(axes):
@@ -205,12 +204,7 @@ class _Work:
 
 
 def _is_bare(link: Link) -> bool:
-    massless = link.inertia.mass == 0.0 and not np.any(link.inertia.tensor)
-    return massless and not link.visuals and not link.collisions
-
-
-def _is_identity(pose: Pose) -> bool:
-    return bool(np.array_equal(pose.rotation, np.eye(3)) and not np.any(pose.translation))
+    return link.inertia.is_massless and not link.visuals and not link.collisions
 
 
 def _units(axes: tuple[JointAxis, ...]) -> bool:

@@ -109,7 +109,7 @@ def merged_links(robot: Robot) -> frozenset[str]:
 
     def is_candidate(joint: Joint) -> bool:
         link = robot.link(joint.child)
-        empty = _is_massless(link.inertia) and not link.visuals and not link.collisions
+        empty = link.inertia.is_massless and not link.visuals and not link.collisions
         below = children.get(link.name, [])
         carries_one = len(below) == 1 and below[0].kind != "fixed"
         # MuJoCo takes no joint after a ball in the same body
@@ -270,7 +270,7 @@ def _add_body(parent: ET.Element, robot: Robot, chain: list[Joint], link: Link) 
     for joint in chain:
         pose = pose @ joint.parent_to_joint @ joint.joint_to_child
     last = chain[-1]
-    carrier = last.kind in ("ball", "free") and not _is_identity(last.joint_to_child)
+    carrier = last.kind in ("ball", "free") and not last.joint_to_child.is_identity
     if carrier:
         # MuJoCo's quaternion turns the body frame, ours the joint frame: a body at the joint
         # frame carries the coordinates and the link is welded to it
@@ -310,7 +310,7 @@ def _add_joints(body: ET.Element, robot: Robot, joint: Joint, frame: Pose, at_ro
             hinges = [(f"{joint.name}_{i + 1}", k, a[i]) for i, k in enumerate(kinds)]
         case "ball":
             ET.SubElement(body, "joint", name=joint.name, type="ball", pos=position)
-        case "free" if at_root and _is_identity(joint.parent_to_joint):
+        case "free" if at_root and joint.parent_to_joint.is_identity:
             ET.SubElement(body, "freejoint", name=joint.name)
         case "free":
             for name, unit in zip("xyz", np.eye(3), strict=True):
@@ -346,20 +346,12 @@ def _add_joints(body: ET.Element, robot: Robot, joint: Joint, frame: Pose, at_ro
         ET.SubElement(body, "joint", name=joint.name, type="ball", pos=position)
 
 
-def _is_identity(pose: Pose) -> bool:
-    return bool(np.all(pose.rotation == np.eye(3)) and not np.any(pose.translation))
-
-
 # Inertia -------------------------------------------------------------------------------------
-
-
-def _is_massless(inertia: Inertia) -> bool:
-    return inertia.mass == 0.0 and not np.any(inertia.tensor)
 
 
 def _add_inertial(body: ET.Element, robot: Robot, link: Link, joint: Joint) -> None:
     inertia = link.inertia
-    if _is_massless(inertia):
+    if inertia.is_massless:
         if joint.kind == "fixed":
             return
         if not _carries_mass(robot, link.name):

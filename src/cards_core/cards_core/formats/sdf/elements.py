@@ -97,7 +97,7 @@ def add_pose(
         relative_to: Frame of the pose; None: the default of the parent.
         always: Add an identity too; else it is left out.
     """
-    if is_identity(pose) and relative_to is None and not always:
+    if pose.is_identity and relative_to is None and not always:
         return
     element = ET.SubElement(parent, "pose")
     if relative_to is not None:
@@ -109,11 +109,6 @@ def add_pose(
         w, x, y, z = matrix_quaternion(pose.rotation)
         element.set("rotation_format", "quat_xyzw")
         element.text = numbers(*pose.translation, x, y, z, w)
-
-
-def is_identity(pose: Pose) -> bool:
-    """Return whether a pose moves nothing, to the last digit."""
-    return not pose.translation.any() and np.array_equal(pose.rotation, np.eye(3))
 
 
 def round_angles(pose: Pose) -> Array | None:
@@ -253,7 +248,7 @@ def add_wrap_surface(block: ET.Element, surface: WrapSurface, base: Path | None)
         UnknownNameError: A surface of an unknown kind.
     """
     element = ET.SubElement(block, "wrap_surface", name=surface.name, link=surface.link)
-    if not is_identity(surface.pose):
+    if not surface.pose.is_identity:
         angles = round_angles(surface.pose)
         angles = surface.pose.rpy if angles is None else angles
         element.set("pose", numbers(*surface.pose.translation, *angles))

@@ -143,7 +143,7 @@ def _with_mass(robot: Robot) -> tuple[Link, ...]:
     out = []
     for link in robot.links:
         inertia = link.inertia
-        if inertia.mass == 0.0 and not np.any(inertia.tensor):
+        if inertia.is_massless:
             carried = _carried(link.name, inertias, below, above)
             mean = float(np.trace(carried.tensor)) / 3.0 or 1e-2 * carried.mass
             inertia = Inertia(

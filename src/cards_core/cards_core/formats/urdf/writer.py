@@ -80,7 +80,7 @@ def to_urdf(robot: Robot) -> str:
     ET.SubElement(root, "link", name=WORLD)
     for link in robot.links:
         element = ET.SubElement(root, "link", name=link.name)
-        if link.inertia.mass > 0.0 or np.any(link.inertia.tensor):
+        if not link.inertia.is_massless:
             _add_inertial(element, link.inertia)
         for visual in link.visuals:
             _add_shapes(element, visual, f"{link.name} {visual.name}", robot)
