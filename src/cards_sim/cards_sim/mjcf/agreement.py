@@ -9,9 +9,10 @@ import mujoco
 import numpy as np
 
 from cards_core.dynamics import make_dynamics
+from cards_core.formats.imports.inertias import mass_matrix_change
 from cards_core.formats.imports.model import Section
 from cards_core.formats.sdf.writer import prepare_for_sdf
-from cards_core.robot.model import WORLD_NODE, Robot, Tree
+from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_sim.mjcf.actuators import MuscleRow
 from cards_sim.mjcf.files import CompiledMjcf
@@ -96,38 +97,9 @@ def inertia_section(robot: Robot) -> Section:
     if robot.tree.nv > LARGEST:
         text = f"M was not compared: more than {LARGEST} degrees of freedom."
         return Section("mass_matrix_change", "Inertia", None, text)
-    worst = _mass_matrix_change(robot, robot.tree)
+    worst = mass_matrix_change(robot, prepare_for_sdf(robot), samples=POSES, steps=0)
     text = (
         "Links between the joints of one body have no mass in MuJoCo, and a small one in SDF. "
         f"Largest change of `M_ij/sqrt(M_ii M_jj)` by it in {POSES} poses: {worst:.2g}."
     )
     return Section("mass_matrix_change", "Inertia", worst, text)
-
-
-def _mass_matrix_change(robot: Robot, tree: Tree) -> float:
-    written = prepare_for_sdf(robot)
-    inertias = {link.name: link.inertia for link in written.links}
-    changed = [
-        link.name
-        for link in robot.links
-        if inertias[link.name].mass != link.inertia.mass
-        and tree.link_node[link.name][0] != WORLD_NODE
-    ]
-    if not changed:
-        return 0.0
-    ours = make_dynamics(replace(robot, muscles=()), "numeric")
-    theirs = make_dynamics(replace(written, muscles=()), "numeric")
-    rng = np.random.default_rng(0)
-    ends = np.isfinite(tree.lower) & np.isfinite(tree.upper)
-    low = np.where(ends, tree.lower, tree.home - 0.5)
-    high = np.where(ends, tree.upper, tree.home + 0.5)
-    scalar = np.array(["." not in name for name in tree.position_names], dtype=bool)
-    worst = 0.0
-    for _ in range(POSES):
-        q = tree.home.copy()
-        q[scalar] = rng.uniform(low, high)[scalar]
-        first = ours.update(q, np.zeros(tree.nv)).mass_matrix.copy()
-        second = theirs.update(q, np.zeros(tree.nv)).mass_matrix
-        size = np.sqrt(np.outer(np.diag(first), np.diag(first)))
-        worst = max(worst, float(np.max(np.abs(second - first) / np.maximum(size, 1e-300))))
-    return worst

@@ -11,6 +11,7 @@ import numpy as np
 
 from cards_core.dynamics import make_dynamics
 from cards_core.formats.imports.findings import FindingList
+from cards_core.formats.imports.inertias import home_within_limits
 from cards_core.formats.imports.masses import (
     InertiaPoint,
     doubtful_masses,
@@ -124,17 +125,11 @@ def _unreadable(item: Collision) -> bool:
 
 
 def _home_within_limits(robot: Robot, findings: FindingList) -> Robot:
-    home = dict(robot.home)
+    moved = home_within_limits(robot)
     for joint in robot.joints:
-        if not joint.axes:
-            continue
-        before = home.get(joint.name, (0.0,) * len(joint.axes))
-        after = tuple(
-            min(max(value, axis.lower), axis.upper)
-            for value, axis in zip(before, joint.axes, strict=True)
-        )
-        if after != tuple(before):
-            home[joint.name] = after
+        before = robot.home.get(joint.name, (0.0,) * len(joint.axes))
+        after = moved.home.get(joint.name, before)
+        if tuple(after) != tuple(before):
             findings.warn(
                 "home-moved",
                 f"joint '{joint.name}'",
@@ -142,7 +137,7 @@ def _home_within_limits(robot: Robot, findings: FindingList) -> Robot:
                 source=robot.source,
                 line=joint.line,
             )
-    return dataclasses.replace(robot, home=home)
+    return moved
 
 
 def _text(values: Sequence[float]) -> str:

@@ -163,12 +163,19 @@ def _keep_moment(inertia: Inertia, u: Vector3) -> Inertia | None:
 
 
 def home_within_limits(robot: Robot) -> Robot:
-    """Return the robot with its home position moved to the nearest one within the limits."""
-    home: dict[str, tuple[float, ...]] = {}
-    for name, values in robot.home.items():
-        axes = robot.joint(name).axes
-        home[name] = tuple(
+    """Return the robot with its home position moved to the nearest one within the limits.
+
+    Joints whose home is not given stand at zero, and get one if zero is outside.
+    """
+    home = dict(robot.home)
+    for joint in robot.joints:
+        if not joint.axes:
+            continue  # ball and free joints have no limits
+        before = home.get(joint.name, (0.0,) * len(joint.axes))
+        after = tuple(
             min(max(value, axis.lower), axis.upper)
-            for value, axis in zip(values, axes, strict=True)
+            for value, axis in zip(before, joint.axes, strict=True)
         )
+        if after != tuple(before):
+            home[joint.name] = after
     return replace(robot, home=home)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cards_core.formats.sdf.values import numbers, parse_number, text_of
-from cards_core.formats.xml_lines import XmlElement, shorten
+from cards_core.formats.sdf.values import boolean, numbers, parse_number, text_of
+from cards_core.formats.xml_lines import XmlElement
 from cards_core.spatial import Pose
 from cards_core.typing import Array, Matrix3
 
@@ -94,13 +94,8 @@ def flag(element: XmlElement, tag: str, default: bool) -> bool:
     Raises:
         DescriptionError: Neither true nor false.
     """
-    text = word(element, tag).lower()
-    if not text:
-        return default
-    if text not in ("true", "false", "1", "0"):
-        child = element.child(tag)
-        raise (child or element).error(f"'{shorten(text)}'", "true or false")
-    return text in ("true", "1")
+    text = word(element, tag)
+    return boolean(text, element.child(tag) or element) if text else default
 
 
 def word(element: XmlElement, *tags: str) -> str:
