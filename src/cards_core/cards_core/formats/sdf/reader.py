@@ -173,11 +173,7 @@ def _declare(root: XmlElement, builder: ScopeBuilder, *, strict: bool) -> tuple[
         return scope, gravity
     scope = builder.world_scope(root)
     for item in root.children("model"):
-        node = builder.add_model(item, scope)
-        if node.relative_to:
-            raise node.pose_element.error(
-                "relative_to in the pose of a model that stands alone", "a pose in the world"
-            )
+        builder.add_lone_model(item, scope)
     return scope, np.array(GRAVITY)
 
 

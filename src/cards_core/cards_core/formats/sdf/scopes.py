@@ -55,6 +55,23 @@ class ScopeBuilder:
 
     # Models ----------------------------------------------------------------------------------
 
+    def add_lone_model(self, element: XmlElement, world: Scope) -> FrameNode:
+        """Declare the model of a file without a world.
+
+        Args:
+            element: The ``<model>`` element.
+            world: Scope around it.
+
+        Raises:
+            DescriptionError: Its pose is relative to something.
+        """
+        node = self.add_model(element, world)
+        if node.relative_to:
+            raise node.pose_element.error(
+                "relative_to in the pose of a model that stands alone", "a pose in the world"
+            )
+        return node
+
     def add_model(
         self,
         element: XmlElement,

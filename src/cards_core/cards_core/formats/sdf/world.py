@@ -115,11 +115,7 @@ def _in_own_axes(name: str, node: FrameNode, builder: ScopeBuilder) -> WorldMode
     include, element = node.element, node.model
     assert element is not None
     scope = builder.world_scope(element)
-    alone = builder.add_model(element, scope)
-    if alone.relative_to:
-        raise alone.pose_element.error(
-            "relative_to in the pose of a model that stands alone", "a pose in the world"
-        )
+    alone = builder.add_lone_model(element, scope)
     assert alone.inner is not None
     alone.static = node.static
     alone.inner.plugins += include.children("plugin")
