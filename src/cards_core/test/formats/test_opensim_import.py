@@ -240,3 +240,21 @@ def test_what_is_wrong_is_said_with_file_and_line(tmp_path, change, message):
 def test_comparing_says_where_opensim_is_missing(imported):
     with pytest.raises(CardsError, match="cannot be run"):
         measure(imported["old_arm"], "/nowhere/python")
+
+
+@pytest.mark.parametrize("default", [3.0, -20.0, 1e5])
+def test_a_default_out_of_its_range_extends_it(tmp_path, default):
+    path = tmp_path / "shoulder.osim"
+    inside = samples.coordinate("elevation", 0.1, 2.0, 0.5)
+    assert inside in samples.shoulder()
+    outside = samples.coordinate("elevation", 0.1, 2.0, default)
+    path.write_text(samples.shoulder().replace(inside, outside))
+    found = import_osim(path)
+    robot = found.model.robot
+    axis = robot.joint("elevation").axes[0]
+    assert robot.home["elevation"] == (default,)
+    assert axis.lower == min(0.1, default)
+    assert axis.upper == max(2.0, default)
+    low, high = coordinate_range(found.source, "elevation")
+    assert axis.lower <= low <= default <= high <= axis.upper
+    assert high - low <= 2 * np.pi

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import mujoco
 import numpy as np
 
+from cards_core.errors import DescriptionError
 from cards_core.formats.imports.findings import FindingList, NameTable
 from cards_core.robot.elements import WORLD
 from cards_core.spatial import Pose, quaternion_matrix
@@ -89,6 +90,20 @@ class Names:
         """
         source, line = self._place(kind, index)
         self.findings.note(code, self.label(kind, index), message, source=source, line=line)
+
+    def error(self, kind: str, index: int, problem: str, expected: str) -> DescriptionError:
+        """Return (not raise) an error about one thing of the file.
+
+        Args:
+            kind: What it is about, e.g. ``joint``.
+            index: MuJoCo's index of it.
+            problem: What is wrong.
+            expected: What would be right.
+        """
+        source, line = self._place(kind, index)
+        return DescriptionError(
+            problem, source=source, line=line, element=self.label(kind, index), expected=expected
+        )
 
     def _place(self, kind: str, index: int) -> tuple[str, int | None]:
         compiled = self.compiled

@@ -49,6 +49,7 @@ def test_damaged_files_are_refused_with_their_place(tmp_path):
     assert COUNT // 3 < refused < COUNT
 
 
+@pytest.mark.filterwarnings("ignore:Inertia matrix")  # of an axis that is none
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
@@ -63,6 +64,12 @@ def test_damaged_files_are_refused_with_their_place(tmp_path):
         ),
         ("<mujoco>\n<worldbody>\n<body>\n<joint/></body></worldbody></mujoco>", 3, "mass"),
         ("<mujoco>\n<worldbody/>\n</mujoco>", 1, "no joint moves"),
+        (
+            "<mujoco>\n<worldbody>\n<body><geom size='1'/>\n<joint name='j' axis='1 1e308 0'/>"
+            "</body></worldbody></mujoco>",
+            4,
+            "joint 'j': the axis is too long",
+        ),
         ("<mujoco>\n<tendon>\n<spatial><site site='q'/></spatial></tendon></mujoco>", 3, "two"),
         ("<mujoco>\n<worldbody>\n<replicate count='1000000'/></worldbody></mujoco>", 3, "at most"),
         (

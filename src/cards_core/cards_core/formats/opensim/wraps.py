@@ -66,9 +66,13 @@ def sample_poses(model: SourceModel) -> list[dict[str, float]]:
 
 
 def coordinate_range(model: SourceModel, name: str) -> tuple[float, float]:
-    """Return the range of a coordinate, at most half a turn or metre from its default."""
+    """Return the range of a coordinate, at most pi (rad or m) from its default.
+
+    A default out of the range extends it, as it does the limits of the robot's joint.
+    """
     item = model.coordinates[name]
-    return max(item.lower, item.default - np.pi), min(item.upper, item.default + np.pi)
+    lower, upper = min(item.lower, item.default), max(item.upper, item.default)
+    return max(lower, item.default - np.pi), min(upper, item.default + np.pi)
 
 
 def place_wraps(
