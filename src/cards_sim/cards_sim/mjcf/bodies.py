@@ -158,9 +158,9 @@ def _read_joint(
             limit = math.degrees(model.jnt_range[index, 1])
             names.warn("ball-limit", "joint", index, f"limit of {limit:g} degrees left out")
         return Joint(name, kind, parent, child, before @ at, at.inverse() @ after)
-    if abs(float(np.linalg.norm(model.jnt_axis[index])) - 1.0) > 1e-6:
+    if not abs(float(np.linalg.norm(model.jnt_axis[index])) - 1.0) < 1e-6:
         # MuJoCo normalises; the square of an axis near the end of the range of numbers overflows
-        raise names.error("joint", index, "the axis is too long", "a vector of length 1")
+        raise names.error("joint", index, "the axis is too long, or not finite", "a direction")
     reference = _motion(model, index, -_reference(model, index))
     lower, upper = -math.inf, math.inf
     if model.jnt_limited[index]:

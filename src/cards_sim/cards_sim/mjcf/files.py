@@ -7,6 +7,7 @@ here: what is no XML, or asks for more memory than a robot needs, is refused wit
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -138,16 +139,20 @@ def read_source(path: Path) -> MjcfSource:
             waiting.append(included)
     source = MjcfSource(path, tuple(roots))
     for element in source.elements():
-        _check_size(element)
+        _check_numbers(element)
     return source
 
 
-def _check_size(element: XmlElement) -> None:
+def _check_numbers(element: XmlElement) -> None:
     for name, most in LIMITS.get(element.tag, {}).items():
         for text in element.get(name, "").split():
             value = _number(text)
             if not abs(value) <= most:
                 raise element.error(f"{name} {shorten(text)}", f"at most {most:g}")
+    for name in ("pos", "fromto"):
+        for text in element.get(name, "").split():
+            if not math.isfinite(_number(text)):  # MuJoCo takes it
+                raise element.error(f"{name} {shorten(text)}", "finite numbers")
     if element.tag == "replicate":
         copies, here = 1.0, element
         while here is not None:
