@@ -7,6 +7,7 @@ here: what is no XML, or asks for more memory than a robot needs, is refused wit
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,6 +38,12 @@ LIMITS = {
 
 MAX_REPLICAS = 1000.0
 """Most copies of a body by ``<replicate>``, nested ones multiplied."""
+
+_TEXTS = frozenset({"name", "class", "childclass", "model", "file", "prefix"})
+_FINITE = frozenset(
+    {"gravity", "mass", "density", "pos", "axis", "size", "fromto", "quat", "euler", "axisangle"}
+    | {"xyaxes", "zaxis", "diaginertia", "fullinertia", "damping", "frictionloss", "gear"}
+)
 
 _LINE = re.compile(r"\bline (\d+)")
 _ELEMENT = re.compile(r"Element '([^']*)'")
@@ -137,9 +144,24 @@ def read_source(path: Path) -> MjcfSource:
             roots.append(included)
             waiting.append(included)
     source = MjcfSource(path, tuple(roots))
+    names = {element.get(key, "") for element in source.elements() for key in ("name", "class")}
     for element in source.elements():
         _check_size(element)
+        _check_finite(element, names)
     return source
+
+
+def _check_finite(element: XmlElement, names: set[str]) -> None:
+    """Refuse nan, which MuJoCo takes for an attribute that is not there, and infinite sizes."""
+    for attribute, text in element.attrib.items():
+        if attribute in _TEXTS or text in names:
+            continue
+        try:
+            values = [float(token) for token in text.split()]
+        except ValueError:
+            continue  # a word, or MuJoCo will say so
+        if any(math.isnan(v) or (math.isinf(v) and attribute in _FINITE) for v in values):
+            raise element.error(f"{attribute} '{shorten(text)}' is not finite", "finite numbers")
 
 
 def _check_size(element: XmlElement) -> None:
