@@ -237,6 +237,22 @@ def test_what_is_wrong_is_said_with_file_and_line(tmp_path, change, message):
     assert error.value.line
 
 
+@pytest.mark.parametrize("default", [-7.0, 9.0])
+def test_a_default_far_outside_of_its_range_is_home_and_paths_are_looked_at_within(
+    tmp_path, default
+):
+    text = samples.arm()
+    start = text.index("<default_value>") + len("<default_value>")
+    path = tmp_path / "arm.osim"
+    path.write_text(text[:start] + str(default) + text[text.index("</default_value>", start) :])
+    found = import_osim(path)
+    (name,) = [n for n, c in found.source.coordinates.items() if c.default == default]
+    low, high = coordinate_range(found.source, name)
+    item = found.source.coordinates[name]
+    assert item.lower <= low < high <= item.upper
+    assert (default,) in found.model.robot.home.values()
+
+
 def test_comparing_says_where_opensim_is_missing(imported):
     with pytest.raises(CardsError, match="cannot be run"):
         measure(imported["old_arm"], "/nowhere/python")

@@ -39,6 +39,12 @@ LIMITS = {
 MAX_REPLICAS = 1000.0
 """Most copies of a body by ``<replicate>``, nested ones multiplied."""
 
+_TEXTS = frozenset({"name", "class", "childclass", "model", "file", "prefix"})
+_FINITE = frozenset(
+    {"gravity", "mass", "density", "pos", "axis", "size", "fromto", "quat", "euler", "axisangle"}
+    | {"xyaxes", "zaxis", "diaginertia", "fullinertia", "damping", "frictionloss", "gear"}
+)
+
 _LINE = re.compile(r"\bline (\d+)")
 _ELEMENT = re.compile(r"Element '([^']*)'")
 _NAME = re.compile(r"Element name '([^']*)'")
@@ -138,9 +144,24 @@ def read_source(path: Path) -> MjcfSource:
             roots.append(included)
             waiting.append(included)
     source = MjcfSource(path, tuple(roots))
+    names = {element.get(key, "") for element in source.elements() for key in ("name", "class")}
     for element in source.elements():
         _check_numbers(element)
+        _check_finite(element, names)
     return source
+
+
+def _check_finite(element: XmlElement, names: set[str]) -> None:
+    """Refuse nan, which MuJoCo takes for an attribute that is not there, and infinite sizes."""
+    for attribute, text in element.attrib.items():
+        if attribute in _TEXTS or text in names:
+            continue
+        try:
+            values = [float(token) for token in text.split()]
+        except ValueError:
+            continue  # a word, or MuJoCo will say so
+        if any(math.isnan(v) or (math.isinf(v) and attribute in _FINITE) for v in values):
+            raise element.error(f"{attribute} '{shorten(text)}' is not finite", "finite numbers")
 
 
 def _check_numbers(element: XmlElement) -> None:

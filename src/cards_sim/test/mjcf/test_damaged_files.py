@@ -86,6 +86,12 @@ def test_damaged_files_are_refused_with_their_place(tmp_path):
             "copies",
         ),
         ("<mujoco>\n<asset>\n<hfield nrow='99999' ncol='99999'/></asset></mujoco>", 3, "at most"),
+        (
+            "<mujoco>\n<worldbody>\n<geom size='1' mass='nan'/></worldbody></mujoco>",
+            3,
+            "mass 'nan'",
+        ),
+        ("<mujoco>\n<option gravity='0 0 -inf'/></mujoco>", 2, "gravity '0 0 -inf'"),
         ("<mujoco>\n<worldbody>\n<body>", 3, "malformed XML"),
         ("<!DOCTYPE m [<!ENTITY a 'b'>]>\n<mujoco/>", 1, "entity"),
     ],
@@ -97,6 +103,16 @@ def test_mistakes_are_said_with_file_and_line(text, line, words, tmp_path):
         import_mjcf(path)
     assert caught.value.source == str(path)
     assert caught.value.line == line
+
+
+def test_nan_as_a_name_and_ranges_without_an_end_are_read(tmp_path):
+    path = tmp_path / "model.xml"
+    path.write_text(
+        "<mujoco><worldbody><body><geom size='1'/><joint name='nan'/></body></worldbody>"
+        "<actuator><motor joint='nan' forcerange='-inf inf'/></actuator></mujoco>"
+    )
+    joints = import_mjcf(path).robot.joints
+    assert "nan" in [joint.name for joint in joints]
 
 
 def test_a_mistake_in_an_included_file_names_that_file(tmp_path):
