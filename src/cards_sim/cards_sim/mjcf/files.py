@@ -170,10 +170,6 @@ def _check_numbers(element: XmlElement) -> None:
             value = _number(text)
             if not abs(value) <= most:
                 raise element.error(f"{name} {shorten(text)}", f"at most {most:g}")
-    for name in ("pos", "fromto"):
-        for text in element.get(name, "").split():
-            if not math.isfinite(_number(text)):  # MuJoCo takes it
-                raise element.error(f"{name} {shorten(text)}", "finite numbers")
     if element.tag == "replicate":
         copies, here = 1.0, element
         while here is not None:

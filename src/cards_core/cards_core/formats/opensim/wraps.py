@@ -66,13 +66,13 @@ def sample_poses(model: SourceModel) -> list[dict[str, float]]:
 
 
 def coordinate_range(model: SourceModel, name: str) -> tuple[float, float]:
-    """Return the range of a coordinate, at most pi (rad or m) from its default.
+    """Return the range of a coordinate, at most pi to both sides of its default.
 
-    A default out of the range extends it, as it does the limits of the robot's joint.
+    Of a default outside of the range, the end of the range that is nearest to it counts.
     """
     item = model.coordinates[name]
-    lower, upper = min(item.lower, item.default), max(item.upper, item.default)
-    return max(lower, item.default - np.pi), min(upper, item.default + np.pi)
+    middle = min(max(item.default, item.lower), item.upper)
+    return max(item.lower, middle - np.pi), min(item.upper, middle + np.pi)
 
 
 def place_wraps(
