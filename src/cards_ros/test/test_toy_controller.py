@@ -11,7 +11,12 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 from sensor_msgs.msg import JointState
 
-from cards_core.control import controller_class, controller_kinds, controller_parameters
+from cards_core.control import (
+    controller_class,
+    controller_kinds,
+    controller_parameters,
+    registry,
+)
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.formats import load
 from cards_core.loop.control_setup import make_control_loop
@@ -110,6 +115,12 @@ def write_package(folder, name="toy_springs", entry="springs = toy_springs.sprin
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(f"[cards.controllers]\n{entry}\n")
+
+
+@pytest.fixture(autouse=True)
+def no_controller_files(monkeypatch):
+    """Controllers of files that other tests made known to this process are not known here."""
+    monkeypatch.setattr(registry, "_of_files", {})
 
 
 @pytest.fixture

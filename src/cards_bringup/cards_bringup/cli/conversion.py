@@ -34,7 +34,7 @@ def add_import(subparsers: Any) -> None:
         epilog=IMPORT_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    from cards_core.formats.imports.formats import IMPORTERS
+    from cards_bringup.importers import IMPORTERS
 
     what = "; ".join(f"{name}: {text}" for name, (_, text) in IMPORTERS.items())
     parser.add_argument("format", choices=tuple(IMPORTERS), help=what)
@@ -44,7 +44,7 @@ def add_import(subparsers: Any) -> None:
 
 def _run_import(args: argparse.Namespace) -> int:
     """Run ``import``."""
-    from cards_core.formats.imports.formats import run_import
+    from cards_bringup.importers import run_import
 
     return run_import(args.format, args.rest)
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from cards_bringup.cli import COMMANDS, exit_codes, make_parser
 from cards_bringup.cli.analyse import KINDS
+from cards_bringup.importers import IMPORTERS, import_parser
 from cards_bringup.start import SETUP_USAGE
-from cards_core.formats.imports.formats import IMPORTERS, import_parser
 
 
 def commands_page() -> str:

@@ -190,7 +190,7 @@ EXPERIMENTS = (
         PAPER,
         "TOOLKIT",
         "The gait that the authors learned, on flat ground, hills and blocks",
-        {key: value for key, value in GAIT.items() if key not in ("robot", "pattern")},
+        {key: value for key, value in GAIT.items() if key != "pattern"},
         CLAIMS,
         toolkit_run,
         toolkit_outcome,

@@ -9,10 +9,10 @@ import pytest
 
 from cards_bringup import cli
 from cards_bringup.cli.analyse import KINDS
+from cards_bringup.importers import IMPORTERS, import_parser
 from cards_bringup.option_types import COUNT, SEED, Number, WholeNumber
 from cards_bringup.vectors import vector
 from cards_core.errors import ShapeError
-from cards_core.formats.imports.formats import IMPORTERS, import_parser
 
 pytestmark = pytest.mark.serial
 

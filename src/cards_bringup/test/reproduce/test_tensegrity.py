@@ -16,6 +16,7 @@ KEYS = [
     for name in (
         *("CRAWL", "TURN", "STATIC", "SINE", "CPG", "STEP", "DESIGN"),
         *("FEEDBACK", "SWITCH", "BLOCKS", "GOAL", "SLOPES", "GAITS", "RANDOM"),
+        "TOOLKIT",
     )
 ]
 

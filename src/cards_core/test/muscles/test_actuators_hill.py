@@ -232,6 +232,7 @@ def _reference_fiber(hill, length, activation, times):
 
 def test_fiber_and_stiff_tendon_at_1_khz_follow_an_ode_solver():
     hills = [Hill(**HILL, curves=curves) for curves in sorted(CURVES)]
+    count = len(hills)
 
     def length(t):
         return 0.305 + 0.008 * np.sin(40.0 * t)
@@ -239,16 +240,16 @@ def test_fiber_and_stiff_tendon_at_1_khz_follow_an_ode_solver():
     errors = []
     for dt in (1e-3, 2.5e-4):
         bank = ActuatorBank(actuator_robot(*hills), dt, "numeric")
-        bank.reset(np.full(2, length(0.0)))
-        given = (np.full(2, EXCITATION), np.full(2, 0.6))
+        bank.reset(np.full(count, length(0.0)))
+        given = (np.full(count, EXCITATION), np.full(count, 0.6))
         settle = ActuatorBank(actuator_robot(*hills), 5e-3, "numeric")
-        settle.reset(np.full(2, length(0.0)))
+        settle.reset(np.full(count, length(0.0)))
         for _ in range(200):
-            settle.step(np.full(2, length(0.0)), np.zeros(2), *given)
+            settle.step(np.full(count, length(0.0)), np.zeros(count), *given)
         bank._state[:] = settle._state
         times = np.arange(1, round(0.1 / dt) + 1) * dt
         own = np.array(
-            [bank.step(np.full(2, length(t)), np.zeros(2), *given).copy() for t in times]
+            [bank.step(np.full(count, length(t)), np.zeros(count), *given).copy() for t in times]
         )
         exact = [_reference_fiber(hill, length, 0.6, times) for hill in hills]
         errors.append(np.max(np.abs(own - np.array(exact).T), axis=0))

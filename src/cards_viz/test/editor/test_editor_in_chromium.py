@@ -227,15 +227,20 @@ def test_a_newcomer_makes_a_robot_with_two_muscles_move(chromium, tmp_path):
         me.drag(grip, grip - np.array([0.02, 0.0, 0.0]))
         assert editor.robot.wrap_surfaces[0].geometry.radius > radius + 0.005
         me.press("Undo")
-        assert editor.robot.wrap_surfaces[0].geometry.radius == radius
+        wait_for(
+            lambda: editor.robot.wrap_surfaces[0].geometry.radius == radius, "what was pressed"
+        )
         # 3: it belongs on the axis
         me.press("Centre on joint")
-        assert np.allclose(editor.robot.wrap_surfaces[0].pose.translation, (0, 0, 0.3))
+        wait_for(
+            lambda: np.allclose(editor.robot.wrap_surfaces[0].pose.translation, (0, 0, 0.3)),
+            "what was pressed",
+        )
         me.picture("editor_surface")
         # 4 to 7: a muscle, upper arm, over the surface, two points of the forearm
         me.tab("Muscles")
         me.press("New muscle")
-        assert session.view().mode == ADD_POINT
+        wait_for(lambda: session.view().mode == ADD_POINT, "a new muscle")
         me.click((0.03, -0.04, 0.08))
         front = session.link_pose("upper").apply(np.array([0.0, 0.0, 0.3]))
         me.click(front + np.array([0.0, -0.9 * radius, 0.0]))
@@ -264,9 +269,15 @@ def test_a_newcomer_makes_a_robot_with_two_muscles_move(chromium, tmp_path):
         assert moved[1:] == pytest.approx(before[1:], abs=1e-5)
         assert view.analyses > analyses + 1  # while it was dragged
         me.press("Undo")
-        assert np.array_equal(editor.robot.muscles[1].path[2].position, before)
+        wait_for(
+            lambda: np.array_equal(editor.robot.muscles[1].path[2].position, before),
+            "what was pressed",
+        )
         me.press("Redo")
-        assert np.array_equal(editor.robot.muscles[1].path[2].position, moved)
+        wait_for(
+            lambda: np.array_equal(editor.robot.muscles[1].path[2].position, moved),
+            "what was pressed",
+        )
         wait_for(lambda: view.result.robot is editor.robot, "the analysis")
         # on both sides of the axis: every small push can be resisted
         assert view.result.here[0, 0] * view.result.here[1, 0] < 0.0
@@ -317,7 +328,10 @@ def test_what_is_typed_and_chosen_is_applied(chromium, tmp_path):
         wait_for(lambda: biceps().name == "brachialis", "the name")
         assert biceps().actuator.max_isometric_force == 650.0
         me.press("Undo")
-        assert (biceps().name, biceps().actuator.max_isometric_force) == ("biceps", 600.0)
+        wait_for(
+            lambda: (biceps().name, biceps().actuator.max_isometric_force) == ("biceps", 600.0),
+            "what was pressed",
+        )
         # what is wrong is said, and changes nothing
         me.fill("pennation_angle [rad]", "3")
         me.page.get_by_text("'pennation_angle' is 3.0 (expected: finite, 0 .. 1.4)").wait_for()

@@ -92,6 +92,9 @@ def features_of(body: str, link: str, faces: Iterable[Face], pose: Pose) -> list
             face.length,
             face.angle,
         )
+        numbers = (*new.centre, *new.axis, new.radius, new.tube_radius, new.length, new.angle)
+        if not np.isfinite(numbers).all():
+            continue  # of a damaged face
         near = [i for cell in _cells(new) for i in places.get(cell, ())]
         for i in near:
             if _same_surface(merged[i], new):

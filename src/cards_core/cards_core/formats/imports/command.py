@@ -1,7 +1,7 @@
 """What the command lines of importers share: options, progress, errors, exit codes.
 
 The module of an importer's command has ``make_parser()`` and ``main(argv)``;
-`cards_core.formats.imports.formats` lists them.
+`cards_bringup.importers` lists them.
 """
 
 from __future__ import annotations
