@@ -157,6 +157,7 @@ class Newcomer:
     def fill(self, label, text):
         self.drawn()
         self.field(label).fill(text)
+        self.drawn()  # the page sends what is typed a moment later
         self.field(label).press("Enter")
 
     def choose(self, label, option):
@@ -324,6 +325,7 @@ def test_what_is_typed_and_chosen_is_applied(chromium, tmp_path):
         me.drawn()
         me.field("max_isometric_force [N]").fill("650")
         me.field("name").fill("brachialis")
+        me.drawn()  # the page sends what is typed a moment later
         me.field("name").press("Enter")
         wait_for(lambda: biceps().name == "brachialis", "the name")
         assert biceps().actuator.max_isometric_force == 650.0
