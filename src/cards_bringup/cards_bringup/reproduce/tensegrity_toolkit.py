@@ -16,7 +16,6 @@ from typing import Any
 from cards_bringup.reproduce.experiment import (
     Band,
     Claim,
-    Difference,
     Experiment,
     FinishedRun,
     Outcome,
@@ -32,8 +31,11 @@ from cards_bringup.reproduce.tensegrity_gaits import (
     GAIT,
     NOTES,
     QUICK,
+    TABLE,
+    block_claims,
     block_outcome,
     feedback_outcome,
+    ratio_claims,
 )
 from cards_core.errors import CardsError
 from cards_core.formats.sdf.writer import write_model
@@ -125,8 +127,6 @@ def toolkit_outcome(runs: Mapping[str, FinishedRun]) -> Outcome:
     )
 
 
-_TABLE = "section 6.4, Table 6.1"
-
 _CHAOTIC = "a single distance is published, and those on hills are chaotic: within a factor of 3"
 
 _FLAT = "within a tenth; friction of contacts differs, see 003.CRAWL"
@@ -136,7 +136,7 @@ CLAIMS = (
         Claim(
             name,
             f"distance in 60 s, {name.replace('_', ', ').replace('alone', 'without feedback')}",
-            _TABLE,
+            TABLE,
             Band(distance / factor, distance * factor),
             "cm",
             published=distance,
@@ -149,40 +149,8 @@ CLAIMS = (
             ("hills_alone", 30.4, 3.0, _CHAOTIC),
         )
     ),
-    Claim(
-        "flat_ratio",
-        "with : without feedback on flat ground",
-        _TABLE,
-        Band.around(0.988, absolute=0.05),
-        published=0.988,
-        why="feedback neither helps nor costs there: within 5 %",
-    ),
-    Claim(
-        "hills_ratio",
-        "with : without feedback on hills",
-        _TABLE,
-        Band.at_least(1.5),
-        published=3.46,
-        why="feedback gets clearly farther; single distances are chaotic, so not by how much",
-    ),
-    Claim(
-        "escapes",
-        "fields of blocks of 20 that are left with feedback",
-        "section 6.4, Fig 6.14",
-        Band.at_least(17.0),
-        published=17.0,
-        why="at least as many",
-        difference=Difference(CAUGHT, Band(0.0, 17.0)),
-    ),
-    Claim(
-        "wins",
-        "fields of blocks of 20 on which feedback gets farther",
-        "section 6.4, Fig 6.14",
-        Band.at_least(14.0),
-        published=20.0,
-        why="more than chance: 14 or more of 20 have a probability of 6 % without effect",
-        difference=Difference(CAUGHT, Band(0.0, 14.0)),
-    ),
+    *ratio_claims(),
+    *block_claims(CAUGHT),
 )
 
 EXPERIMENTS = (

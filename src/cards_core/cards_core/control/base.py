@@ -288,9 +288,9 @@ class QpController(Controller):
         Its ``desired`` and ``desired_dot`` are those of the step; the argument is ydd.
         """
 
+    @abstractmethod
     def _prepare(self, q: Array, qd: Array, acceleration: Array) -> tuple[Array, Array]:
         """Do the part of `_formulate` that deals with rotations; see `StepParts.prepare`."""
-        raise NotImplementedError
 
     def _feedback(self, desired_dot: Array, acceleration: Array) -> None:
         """Set ``output.acceleration = ydd + kd (yd - actual_dot) + kp error``."""

@@ -292,11 +292,12 @@ class Actuators:
         if damping:
             lost.append("damping acts while it is taut, in MuJoCo always")
         if high <= 0.0:
-            high = None  # type: ignore[assignment]
             lost.append("rest length 0 is none here: that of the home pose counts")
         for text in lost:
             names.warn("tendon-spring", "tendon", tendon, text)
-        cable = Cable(stiffness=stiffness, damping=damping, rest_length=high)
+        cable = Cable(
+            stiffness=stiffness, damping=damping, rest_length=high if high > 0.0 else None
+        )
         return _Force(cable, 0.0, self._tension, "spring", "; ".join(lost))
 
     def _force(self, index: int, tendon: int) -> _Force | None:

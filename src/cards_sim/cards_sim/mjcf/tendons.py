@@ -107,8 +107,11 @@ class Paths:
         link = self._names.links[int(model.site_bodyid[site])]
         point = ViaPoint(link, np.array(model.site_pos[site]))
         last = path[-1] if path else None
-        same = isinstance(last, ViaPoint) and last.link == link
-        if same and np.linalg.norm(last.position - point.position) < SAME_PLACE:  # type: ignore[union-attr]
+        if (
+            isinstance(last, ViaPoint)
+            and last.link == link
+            and np.linalg.norm(last.position - point.position) < SAME_PLACE
+        ):
             self._names.note("same-site", "tendon", tendon, "sites at one place became one")
             return
         path.append(point)

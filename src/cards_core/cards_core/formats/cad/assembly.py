@@ -210,7 +210,7 @@ def save(assembly: Assembly, folder: Path) -> None:
         return value
 
     data = plain(assembly)
-    np.savez(folder / ARRAYS, **arrays)  # type: ignore[arg-type]
+    np.savez(folder / ARRAYS, **arrays)  # type: ignore[arg-type]  # its stub takes the names for options
     (folder / DATA).write_text(json.dumps(data), encoding="utf-8")
 
 

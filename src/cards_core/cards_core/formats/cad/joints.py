@@ -90,7 +90,7 @@ def _configured(
     frame = Pose(np.eye(3), locate(entry, entry.at))
     return Joint(
         entry.name,
-        entry.kind,  # type: ignore[arg-type]
+        entry.kind,  # type: ignore[arg-type]  # one of AXES_PER_KIND, as read
         parent,
         child,
         layout.links[parent].inverse() @ frame,
@@ -132,7 +132,7 @@ def _given(assembly: Assembly, layout: Layout, source: str) -> list[Joint]:
         out.append(
             Joint(
                 table.claim(item.name, "joint"),
-                item.kind,  # type: ignore[arg-type]
+                item.kind,  # type: ignore[arg-type]  # one of AXES_PER_KIND, as read
                 ends[0],
                 ends[1],
                 item.origin,

@@ -5,11 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 
-from cards_core.checks import check_choice
 from cards_core.errors import CardsError, DescriptionError
 from cards_core.formats.cardsflow.muscles import (
     MUSCLE,
@@ -19,7 +17,12 @@ from cards_core.formats.cardsflow.muscles import (
 )
 from cards_core.formats.cardsflow.upgrade import Upgrade, check_version
 from cards_core.formats.imports.findings import FindingList, safe_name
-from cards_core.formats.imports.finishing import BaseChoice, CollisionChoice, finish
+from cards_core.formats.imports.finishing import (
+    BaseChoice,
+    CollisionChoice,
+    check_choices,
+    finish,
+)
 from cards_core.formats.imports.masses import InertiaPoint, restate_about_com
 from cards_core.formats.imports.model import ImportedModel
 from cards_core.formats.imports.sdf_tree import add, read_tree, take_inertias
@@ -60,9 +63,7 @@ def import_cardsflow(
         DescriptionError: A file cannot be understood; the message names file, line and element.
         CardsError: A file is missing, or a choice is unknown.
     """
-    check_choice(base, "base", get_args(BaseChoice))
-    check_choice(collisions, "collisions", get_args(CollisionChoice))
-    check_choice(inertia_about, "inertia_about", get_args(InertiaPoint))
+    check_choices(base, collisions, inertia_about)
     if not 0.0 <= tension[0] <= tension[1] or not np.isfinite(tension[1]):
         raise CardsError(f"tension {tension[0]:g} {tension[1]:g} N (expected: 0 <= MIN <= MAX)")
     file = _sdf_file(Path(location))
@@ -88,8 +89,7 @@ def import_cardsflow(
             "tension-assumed",
             "muscles",
             f"tensions of {tension[0]:g} .. {tension[1]:g} N: the files state no limits",
-            source=plugin.source,
-            line=plugin.line,
+            at=plugin,
         )
     robot = read_tree(root, str(upgrade.folder), inertias, model=element.get("name", "").strip())
     for link in robot.links:
@@ -165,8 +165,7 @@ def _hold_base(
                     "kinematic-moves",
                     link.label,
                     "<kinematic>true</kinematic>, but a joint holds it: it moves by forces here",
-                    source=link.source,
-                    line=link.line,
+                    at=link,
                 )
             continue
         if base == "free" and name not in kinematic:
@@ -176,8 +175,7 @@ def _hold_base(
             "base-fixed",
             link.label,
             f"fixed to the world: {why}",
-            source=link.source,
-            line=link.line,
+            at=link,
         )
         joint = add(model, "joint", link, name=f"{name}_world", type="fixed")
         add(joint, "parent", link, "world")
@@ -206,16 +204,14 @@ def _muscles(
                 "muscles-twice",
                 plugin.label,
                 f"its {len(found)} muscles are left out: {root.source} has them",
-                source=plugin.source,
-                line=plugin.line,
+                at=plugin,
             )
         elif not found:
             findings.note(
                 "plugin-ignored",
                 f"plugin '{plugin.get('filename', plugin.get('name', ''))}'",
                 "no muscles in it: left out",
-                source=plugin.source,
-                line=plugin.line,
+                at=plugin,
             )
         inside += found
     return inside if root is None else muscle_elements(root)

@@ -104,8 +104,7 @@ class MuscleRewriter:
                     f"muscle '{name}'",
                     f"spans joint '{shorten(joint.get('name', ''))}', which does not exist; "
                     "only a remark, its path counts",
-                    source=joint.source,
-                    line=joint.line,
+                    at=joint,
                 )
         before: tuple[str, XmlElement] | None = None
         for link_name, point in points:
@@ -118,8 +117,7 @@ class MuscleRewriter:
                     "point-given-twice",
                     f"muscle '{name}'",
                     f"two points at the same place of link '{link_name}' are one",
-                    source=point.source,
-                    line=point.line,
+                    at=point,
                 )
                 continue
             _TYPES[kind](self, muscle, link_name, point)
@@ -200,16 +198,14 @@ class MuscleRewriter:
                 "revolutions-ignored",
                 f"muscle '{muscle.get('name', '')}'",
                 f"revCounter {shorten(turns)}: a muscle wraps by less than one turn here",
-                source=point.source,
-                line=point.line,
+                at=point,
             )
         if point.get("state", "0").strip() not in ("0", ""):
             self.findings.note(
                 "wrap-state",
                 f"muscle '{muscle.get('name', '')}'",
                 "state of the wrapping not taken over: the path is the shortest at every pose",
-                source=point.source,
-                line=point.line,
+                at=point,
             )
 
 

@@ -89,8 +89,7 @@ def read_attachments(
                     "attachment-repeated",
                     child.label,
                     "at the place of the attachment before it: adds no length, left out",
-                    source=child.source,
-                    line=child.line,
+                    at=child,
                 )
             else:
                 path.append(point)
@@ -241,8 +240,7 @@ class CableFile:
                 "no-default-cable-set",
                 "<cables>",
                 f"default_cable_set is not given; the first set '{first.name}' was chosen",
-                source=self.source,
-                line=self.line,
+                at=self,
             )
             return first
         if self.default not in known:
@@ -348,8 +346,7 @@ def _read_properties(
             "parameter-missing",
             properties.label,
             f"a {kind} needs {', '.join(missing)}; the import goes on without",
-            source=properties.source,
-            line=properties.line,
+            at=properties,
         )
     if kind == PASSIVE:
         return 0.0, math.inf

@@ -260,8 +260,7 @@ def check_references(
             "other-cable-sets",
             "<cables>",
             f"not attached: {', '.join(others)} (choose with --cable-set or cable_set=)",
-            source=cables.source,
-            line=cables.line,
+            at=cables,
         )
 
 

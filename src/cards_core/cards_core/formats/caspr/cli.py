@@ -11,7 +11,13 @@ from pathlib import Path
 from cards_core.formats.caspr.files import ModelRow, find_models
 from cards_core.formats.caspr.importer import SAMPLES, CasprModel, import_caspr
 from cards_core.formats.caspr.writer import write_import
-from cards_core.formats.imports.command import Progress, nonempty, run_command
+from cards_core.formats.imports.command import (
+    Progress,
+    add_output_options,
+    import_robot,
+    nonempty,
+    run_command,
+)
 
 EXAMPLES = """\
 examples:
@@ -53,9 +59,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="FOLDER",
         help="folder of the robot, its *_bodies.xml, or with --list a folder above many robots",
     )
-    parser.add_argument(
-        "-o", "--output", type=nonempty, metavar="DIR", help="write DIR/<name>; else check only"
-    )
+    add_output_options(parser)
     parser.add_argument(
         "--cable-set", type=nonempty, metavar="S", help="cable set to attach (default: the file's)"
     )
@@ -63,8 +67,6 @@ def make_parser() -> argparse.ArgumentParser:
         "--model", type=nonempty, metavar="M", help="which robot, if FOLDER holds several"
     )
     parser.add_argument("--list", action="store_true", help="list the robots below FOLDER")
-    parser.add_argument("--json", action="store_true", help="print the report (or list) as JSON")
-    parser.add_argument("--force", action="store_true", help="replace an earlier import")
     parser.add_argument(
         "--samples",
         type=_samples,
@@ -72,7 +74,6 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="N",
         help=f"times per trajectory at which feasibility is checked (default {SAMPLES}, 0: none)",
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress, no findings")
     return parser
 
 
@@ -87,33 +88,18 @@ def _samples(text: str) -> int:
 
 
 def _import(options: argparse.Namespace) -> int:
-    with Progress(
-        active=not options.quiet and not options.json and sys.stderr.isatty()
-    ) as progress:
-        model = import_caspr(
-            Path(options.folder),
-            cable_set=options.cable_set,
-            name=options.model,
-            feasibility=options.samples > 0,
-            samples=max(options.samples, 2),
-            progress=progress,
-        )
-        target = (
-            write_import(model, options.output, force=options.force) if options.output else None
-        )
-    if options.json:
-        print(json.dumps(_result(model, target), indent=2))
-        return 0
-    if not options.quiet:
-        for item in model.report.findings:
-            print(item)
-    print(model.report.summary())
-    print(f"written to {target}" if target else "nothing written (no -o DIR)")
-    return 0
+    return import_robot(options, _read, write_import, lambda model: model.report)
 
 
-def _result(model: CasprModel, target: Path | None) -> dict[str, object]:
-    return {"output": str(target) if target else None, **model.report.to_dict()}
+def _read(options: argparse.Namespace, progress: Progress) -> CasprModel:
+    return import_caspr(
+        Path(options.folder),
+        cable_set=options.cable_set,
+        name=options.model,
+        feasibility=options.samples > 0,
+        samples=max(options.samples, 2),
+        progress=progress,
+    )
 
 
 def _list(options: argparse.Namespace) -> int:

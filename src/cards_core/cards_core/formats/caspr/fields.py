@@ -99,8 +99,7 @@ class Node:
                     "unknown-attribute",
                     f"<{self.tag}>",
                     f"attribute '{shorten(name)}' is not part of the format and was ignored",
-                    source=self.source,
-                    line=self.line,
+                    at=self,
                 )
 
     # Attributes ------------------------------------------------------------------------------

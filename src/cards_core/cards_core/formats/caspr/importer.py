@@ -316,8 +316,7 @@ def _operational_file(
                 "operational-spaces-twice",
                 "<operational_spaces>",
                 "those in the bodies file were ignored: there is a file of their own",
-                source=system.operational_spaces.source,
-                line=system.operational_spaces.line,
+                at=system.operational_spaces,
             )
         return read_operational_spaces(root, system, names, findings)
     if system.operational_spaces is not None:
@@ -325,8 +324,7 @@ def _operational_file(
             "old-layout",
             "<operational_spaces>",
             "taken from the bodies file, as CASPR's old layout has it",
-            source=system.operational_spaces.source,
-            line=system.operational_spaces.line,
+            at=system.operational_spaces,
         )
         return read_operational_spaces(system.operational_spaces, system, names, findings)
     findings.note("file-missing", "operational spaces", "there is no operational_spaces file")

@@ -213,8 +213,7 @@ def read_joint(joint: Node, link: str, findings: FindingList) -> CasprJoint:
                 f"link '{link}'",
                 f"q_initial of coordinate '{letter}' is {initial[i]:g}, outside "
                 f"{lower[i]:g}..{upper[i]:g}; kept as written here, moved to the limit in the SDF",
-                source=joint.source,
-                line=joint.line,
+                at=joint,
             )
     axis = _read_axis(joint, kind)
     return CasprJoint(kind, initial, lower, upper, axis, _read_actuated(joint), joint.line)
@@ -317,8 +316,7 @@ def _read_limits(
                 f"link '{original}'",
                 f"{attribute} has {len(given)} of {kind.size} values; {missing} got CASPR's "
                 f"default limit of the joint type",
-                source=joint.source,
-                line=joint.line,
+                at=joint,
             )
         values[: len(given)] = given
         sides.append(values)

@@ -126,8 +126,7 @@ def _default(
             "no-default-operational-set",
             root.label,
             f"the file names no default; its only set '{spaces[0].name}' was chosen",
-            source=root.source,
-            line=root.line,
+            at=root,
         )
         return spaces[0]
     for space in spaces:

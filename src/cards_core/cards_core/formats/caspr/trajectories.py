@@ -225,8 +225,7 @@ def read_trajectories(
                     "trajectory-skipped",
                     f"trajectory '{element.get('id') or '?'}'",
                     f"left out: {error.problem} (expected: {error.expected})",
-                    source=error.source,
-                    line=error.line,
+                    at=error,
                 )
     return tuple(out)
 
@@ -267,8 +266,7 @@ def _read_trajectory(
                 f"trajectory '{original}'",
                 f"points have 3 coordinates, operational space '{found.name}' has the axes "
                 f"{found.entries[0].axes}: the points were taken as x y z and the others dropped",
-                source=element.source,
-                line=element.line,
+                at=element,
             )
         space_name = found.name
         if element.tag not in OPERATIONAL_IN_CASPR:
@@ -276,8 +274,7 @@ def _read_trajectory(
                 "trajectory-not-in-caspr",
                 f"trajectory '{original}'",
                 f"CASPR does not implement {element.tag} for operational spaces; we do",
-                source=element.source,
-                line=element.line,
+                at=element,
             )
     return CasprTrajectory(
         name=names.claim(original, "trajectory"),

@@ -10,11 +10,29 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
+from cards_core.formats.imports.findings import FindingList
 from cards_core.formats.imports.model import ImportedModel, write_imported
+
+Model = TypeVar("Model")
+
+
+class Report(Protocol):
+    """What a command says about an imported robot."""
+
+    @property
+    def findings(self) -> FindingList:
+        """Warnings and notes."""
+
+    def summary(self) -> str:
+        """Return one line for a terminal."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain data."""
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
@@ -74,29 +92,42 @@ def import_command(
         argv: Arguments after ``import FORMAT``; default those of the process.
         read: Reads the robot that the options name.
     """
+    return run_command(
+        parser.parse_args(argv),
+        lambda options: import_robot(options, read, write_imported, lambda model: model),
+    )
 
-    def action(options: argparse.Namespace) -> int:
-        with Progress(
-            active=not options.quiet and not options.json and sys.stderr.isatty()
-        ) as progress:
-            model = read(options, progress)
-            target = (
-                write_imported(model, options.output, force=options.force)
-                if options.output
-                else None
-            )
-        if options.json:
-            result: dict[str, Any] = {"output": str(target) if target else None}
-            print(json.dumps({**result, **model.to_dict()}, indent=2, allow_nan=False))
-            return ExitCode.DONE
-        if not options.quiet:
-            for item in model.findings:
-                print(item)
-        print(model.summary())
-        print(f"written to {target}" if target else "nothing written (no -o DIR)")
+
+def import_robot(
+    options: argparse.Namespace,
+    read: Callable[[argparse.Namespace, Progress], Model],
+    write: Callable[..., Path],
+    report_of: Callable[[Model], Report],
+) -> int:
+    """Import the robot that options name, say what was found, and return the exit code.
+
+    Args:
+        options: Those of `add_output_options` and the importer's own.
+        read: Reads the robot.
+        write: Called with it, the folder of the options and ``force``; returns where it is.
+        report_of: What there is to say about it.
+    """
+    with Progress(
+        active=not options.quiet and not options.json and sys.stderr.isatty()
+    ) as progress:
+        model = read(options, progress)
+        target = write(model, options.output, force=options.force) if options.output else None
+    report = report_of(model)
+    if options.json:
+        result: dict[str, Any] = {"output": str(target) if target else None}
+        print(json.dumps({**result, **report.to_dict()}, indent=2, allow_nan=False))
         return ExitCode.DONE
-
-    return run_command(parser.parse_args(argv), action)
+    if not options.quiet:
+        for item in report.findings:
+            print(item)
+    print(report.summary())
+    print(f"written to {target}" if target else "nothing written (no -o DIR)")
+    return ExitCode.DONE
 
 
 class Progress:

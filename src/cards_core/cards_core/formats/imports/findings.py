@@ -16,12 +16,24 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
-from typing import Literal
+from typing import Literal, Protocol
 
 # Findings --------------------------------------------------------------------------------------
 
 
 Level = Literal["note", "warning"]
+
+
+class Place(Protocol):
+    """What knows where in which file it stands, such as an element of XML."""
+
+    @property
+    def source(self) -> str | None:
+        """File, if there is one."""
+
+    @property
+    def line(self) -> int | None:
+        """Line in that file, 1-based."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +86,13 @@ class FindingList:
         subject: str,
         message: str,
         *,
+        at: Place | None = None,
         source: str | None = None,
         line: int | None = None,
     ) -> None:
-        """Add a warning; see `Finding` for the arguments."""
+        """Add a warning; see `Finding`. ``at`` gives source and line together."""
+        if at is not None:
+            source, line = at.source, at.line
         self._add(Finding("warning", code, subject, message, source, line))
 
     def note(
@@ -86,10 +101,13 @@ class FindingList:
         subject: str,
         message: str,
         *,
+        at: Place | None = None,
         source: str | None = None,
         line: int | None = None,
     ) -> None:
-        """Add a note; see `Finding` for the arguments."""
+        """Add a note; see `Finding`. ``at`` gives source and line together."""
+        if at is not None:
+            source, line = at.source, at.line
         self._add(Finding("note", code, subject, message, source, line))
 
     def _add(self, new: Finding) -> None:

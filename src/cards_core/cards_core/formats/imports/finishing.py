@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
+from cards_core.checks import check_choice
 from cards_core.dynamics import make_dynamics
 from cards_core.formats.imports.findings import FindingList
 from cards_core.formats.imports.inertias import home_within_limits
@@ -64,6 +65,22 @@ def finish(
             line=warning.line,
         )
     return robot, (_joints(robot), *_muscles(robot, findings), masses)
+
+
+def check_choices(base: str, collisions: str, inertia_about: str) -> None:
+    """Refuse what `add_choices` does not offer.
+
+    Args:
+        base: What holds a link that no joint holds.
+        collisions: Which shapes are taken over.
+        inertia_about: Point that the tensors of the file are about.
+
+    Raises:
+        CardsError: One of them is unknown; the message lists all.
+    """
+    check_choice(base, "base", get_args(BaseChoice))
+    check_choice(collisions, "collisions", get_args(CollisionChoice))
+    check_choice(inertia_about, "inertia_about", get_args(InertiaPoint))
 
 
 def add_choices(parser: argparse.ArgumentParser) -> None:

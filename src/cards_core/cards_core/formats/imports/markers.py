@@ -110,7 +110,7 @@ def parse_marker(name: str, *, flat: bool = False) -> Marker | None:
     words = found.groupdict()
     order = words.get("order")
     return Marker(
-        kind,  # type: ignore[arg-type]
+        kind,  # type: ignore[arg-type]  # a key of the patterns
         name=words.get("name") or "",
         muscle=words.get("muscle") or "",
         order=None if order is None else int(order),

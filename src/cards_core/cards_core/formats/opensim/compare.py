@@ -183,7 +183,7 @@ def _warn(found: OpenSimImport, worst: Mapping[str, Mapping[str, Worst]]) -> Non
         if off:
             found.model.findings.warn(
                 "differs-from-opensim", f"muscle '{muscle.name}'", "; ".join(off),
-                source=muscle.element.source, line=muscle.element.line,
+                at=muscle.element,
             )  # fmt: skip
 
 

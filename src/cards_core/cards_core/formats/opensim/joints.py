@@ -23,7 +23,7 @@ from cards_core.formats.imports.findings import NameTable
 from cards_core.formats.opensim.functions import Linear
 from cards_core.formats.opensim.kinematics import effective, motion, values
 from cards_core.formats.opensim.source import Axis, SourceJoint, SourceModel
-from cards_core.robot.elements import Joint, JointAxis, Link
+from cards_core.robot.elements import Joint, JointAxis, JointKind, Link
 from cards_core.spatial import Pose, axis_rotation, matrix_quaternion, rotation_log
 from cards_core.typing import Array
 
@@ -103,7 +103,7 @@ def convert_joints(
 class _Part:
     """An elementary joint: kind, axis, coordinate, slope."""
 
-    kind: str
+    kind: JointKind
     axis: Array
     coordinate: str
     slope: float
@@ -170,7 +170,7 @@ class _Chain:
             axis = JointAxis(part.axis * math.copysign(1.0, part.slope), low, high)
             self.out.joints.append(
                 Joint(
-                    name, part.kind, above, below, pose,  # type: ignore[arg-type]
+                    name, part.kind, above, below, pose,
                     end if last else Pose(), (axis,), line=source.element.line,
                 )
             )  # fmt: skip

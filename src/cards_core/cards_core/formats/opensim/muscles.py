@@ -26,6 +26,7 @@ from cards_core.formats.sdf.values import text_of
 from cards_core.formats.xml_lines import XmlElement
 from cards_core.robot.actuators import Hill, Ligament
 from cards_core.robot.elements import (
+    Cylinder,
     Ellipsoid,
     Muscle,
     PathElement,
@@ -36,6 +37,7 @@ from cards_core.robot.elements import (
     WrapSurface,
 )
 from cards_core.spatial import Pose
+from cards_core.typing import Array
 
 SMALL_DAMPING = 1e-4
 """beta of muscles that have none in OpenSim; ours needs some."""
@@ -187,13 +189,13 @@ def _de_groote(
         findings.warn(
             "curve-not-convertible", subject,
             f"active_force_width_scale {width:g}: the active force-length curve is that of 1",
-            source=element.source, line=element.line,
+            at=element,
         )  # fmt: skip
     if flag(element, "ignore_passive_fiber_force", False):
         findings.warn(
             "curve-not-convertible", subject,
             "ignore_passive_fiber_force: the fibre has its passive force here",
-            source=element.source, line=element.line,
+            at=element,
         )  # fmt: skip
     return Hill(
         **common,
@@ -322,7 +324,7 @@ def _path(
     for wrap, note in placement.notes:
         findings.warn(
             "wrap-placement", f"muscle '{muscle.name}'", f"wrap object '{wrap.name}' {note}",
-            source=muscle.element.source, line=muscle.element.line,
+            at=muscle.element,
         )  # fmt: skip
     for index, row in placement.segments.items():
         if len(row) > 1:
@@ -332,7 +334,7 @@ def _path(
                 f"wrap objects {listed} between path points {index + 1} and the next: OpenSim "
                 "bends the path over one after the other until its length changes by less than "
                 "0.5 mm; here it is the shortest path over all of them",
-                source=muscle.element.source, line=muscle.element.line,
+                at=muscle.element,
             )  # fmt: skip
     out: list[PathElement] = []
     for index in kept:
@@ -344,14 +346,14 @@ def _path(
     return tuple(out)
 
 
-def _distinct(kept: list[int], muscle: SourceMuscle, positions: Mapping[int, object]) -> list[int]:
+def _distinct(kept: list[int], muscle: SourceMuscle, positions: Mapping[int, Array]) -> list[int]:
     """Leave out a point that is where its neighbour on the same body is."""
     out: list[int] = []
     for index in kept:
         if out:
             last = out[-1]
             same = muscle.points[last].body == muscle.points[index].body
-            if same and np.array_equal(positions[last], positions[index]):  # type: ignore[arg-type]
+            if same and np.array_equal(positions[last], positions[index]):
                 continue
         out.append(index)
     return out
@@ -374,7 +376,8 @@ def _size(wrap: WrapObject) -> float:
         return float(shape.radii.max())
     if isinstance(shape, Sphere):
         return shape.radius
-    return float(shape.radius)  # type: ignore[union-attr]
+    assert isinstance(shape, Cylinder)  # of a torus there is no side
+    return shape.radius
 
 
 def wrap_surface(wrap: WrapObject, names: Mapping[str, str]) -> WrapSurface:

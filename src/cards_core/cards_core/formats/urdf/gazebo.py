@@ -119,12 +119,11 @@ class GazeboBlocks:
             "gazebo-ignored",
             shorten(subject),
             f"<{shorten(child.tag)}> in <gazebo> has no meaning here",
-            source=child.source,
-            line=child.line,
+            at=child,
         )
 
     def _warn(self, code: str, element: XmlElement, message: str) -> None:
-        self.findings.warn(code, "<gazebo>", message, source=element.source, line=element.line)
+        self.findings.warn(code, "<gazebo>", message, at=element)
 
 
 def transmission_joints(robot: XmlElement) -> Iterator[tuple[str, XmlElement]]:

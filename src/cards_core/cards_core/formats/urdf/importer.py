@@ -10,7 +10,12 @@ from typing import Literal, TypeAlias, get_args
 from cards_core.checks import check_choice
 from cards_core.formats.cardsflow.muscles import MUSCLE, MuscleRewriter, muscle_elements
 from cards_core.formats.imports.findings import FindingList
-from cards_core.formats.imports.finishing import BaseChoice, CollisionChoice, finish
+from cards_core.formats.imports.finishing import (
+    BaseChoice,
+    CollisionChoice,
+    check_choices,
+    finish,
+)
 from cards_core.formats.imports.masses import InertiaPoint, restate_about_com
 from cards_core.formats.imports.massless import Merged, merge_massless
 from cards_core.formats.imports.model import ImportedModel
@@ -59,11 +64,9 @@ def import_urdf(
         DescriptionError: A file cannot be understood; the message names file, line and element.
         CardsError: A file is missing, or a choice is unknown.
     """
-    check_choice(base, "base", get_args(BaseChoice))
-    check_choice(collisions, "collisions", get_args(CollisionChoice))
+    check_choices(base, collisions, inertia_about)
     check_choice(mimic, "mimic", get_args(MimicChoice))
     check_choice(motors, "motors", get_args(MotorChoice))
-    check_choice(inertia_about, "inertia_about", get_args(InertiaPoint))
     root = parse_xml(source)
     file = Path(root.source)
     check_root(root, root.source)
@@ -102,8 +105,7 @@ def _hold_roots(model: XmlElement, findings: FindingList, *, fixed: bool) -> Non
             "base-fixed",
             link.label,
             "fixed to the world: it is the root (see --base)",
-            source=link.source,
-            line=link.line,
+            at=link,
         )
         joint_name = f"{name}_world"
         while joint_name in taken:
@@ -134,8 +136,7 @@ def _muscles(
                 "plugin-ignored",
                 f"plugin '{name}'",
                 "no muscles in it: left out",
-                source=plugin.source,
-                line=plugin.line,
+                at=plugin,
             )
     if len(found) > 1 or (found and path is not None):
         raise found[-1].error(
@@ -161,8 +162,7 @@ def _muscles(
             "points-about-com",
             "muscles",
             "points of CARDSflow's file are relative to the centres of mass of the links",
-            source=elements[0].source,
-            line=elements[0].line,
+            at=elements[0],
         )
     rewriter = MuscleRewriter(
         reader.findings,
@@ -201,8 +201,7 @@ def _motors(
                     "motor-left-out",
                     f"joint '{original}'",
                     "no joint of one degree of freedom: it gets no motor",
-                    source=element.source,
-                    line=element.line,
+                    at=element,
                 )
     if not wanted:
         return

@@ -186,8 +186,7 @@ class UrdfReader:
                     "world-left-out",
                     element.label,
                     "what it holds is left out: the world has no shapes and no mass here",
-                    source=element.source,
-                    line=element.line,
+                    at=element,
                 )
             return
         link = add(model, "link", element, name=name)
@@ -234,8 +233,7 @@ class UrdfReader:
                     "material-unknown",
                     f"material '{shorten(name)}'",
                     "no colour of this name: grey",
-                    source=material.source,
-                    line=material.line,
+                    at=material,
                 )
             return self._colours.get(name)
         check(element)
@@ -277,8 +275,7 @@ class UrdfReader:
                 "mesh-missing",
                 item.label,
                 f"'{shorten(uri)}' was not found: left out",
-                source=shape.source,
-                line=shape.line,
+                at=shape,
             )
             return False
         self.meshes.setdefault(link.get("name", ""), (str(found), scale))
@@ -304,8 +301,7 @@ class UrdfReader:
                     "element-ignored",
                     element.label,
                     f"<{tag}> has no meaning here",
-                    source=element.source,
-                    line=element.line,
+                    at=element,
                 )
         mimic = element.child("mimic")
         if mimic is not None:
@@ -328,8 +324,7 @@ class UrdfReader:
             element.label,
             f"mimics joint '{shorten(other)}': joints are not coupled here, it {does} "
             "(see --mimic)",
-            source=mimic.source,
-            line=mimic.line,
+            at=mimic,
         )
         return kind if self.mimic == "free" else "fixed"
 
@@ -396,8 +391,7 @@ def _limit(reader: UrdfReader, axis: XmlElement, element: XmlElement, kind: str)
                 "limit-missing",
                 element.label,
                 "no <limit>, which URDF demands: it moves without limits",
-                source=element.source,
-                line=element.line,
+                at=element,
             )
         return
     made = add(axis, "limit", limit)
@@ -416,8 +410,7 @@ def _limit(reader: UrdfReader, axis: XmlElement, element: XmlElement, kind: str)
             "joint-locked",
             element.label,
             f"lower and upper limit are both {shorten(lower)}: it does not move",
-            source=limit.source,
-            line=limit.line,
+            at=limit,
         )
 
 

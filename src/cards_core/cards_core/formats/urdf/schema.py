@@ -98,8 +98,7 @@ def check_open(element: XmlElement, findings: FindingList) -> None:
                 "element-ignored",
                 element.label,
                 f"<{shorten(name)}> has no meaning here",
-                source=child.source,
-                line=child.line,
+                at=child,
             )
     for name in element.attrib:
         if name not in content.attributes and ":" not in name and name != "xmlns":
@@ -108,8 +107,7 @@ def check_open(element: XmlElement, findings: FindingList) -> None:
                 "attribute-ignored",
                 element.label,
                 f"attribute '{shorten(name)}' has no meaning here",
-                source=element.source,
-                line=element.line,
+                at=element,
             )
 
 

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from cards_core.muscles.actuators.activation import ThelenActivation
 from cards_core.muscles.actuators.arithmetic import (
     NUMPY,
     Arithmetic,
@@ -187,7 +188,7 @@ class DeGroote2016:
         return (f + 0.5) / (rise * pace) + (0.5 - f) * pace / fall
 
 
-class Thelen2003:
+class Thelen2003(ThelenActivation):
     """Curves of Thelen 2003.
 
     Args:
@@ -295,21 +296,6 @@ class Thelen2003:
         slope = m.where(u > 0.0, flat, m.where(u < -1.0, 0.0, steep)) / pace
         bend = m.where(u > 0.0, -2.0 * c / top, 2.0 / (self._shape * bottom)) * slope / pace
         return m.where(u > 0.0, lengthening, shortening), slope, bend
-
-    def activation_rate(
-        self, m: Arithmetic, excitation: Real, activation: Real, rise: Real, fall: Real
-    ) -> Real:
-        """Return 1/tau, [1/s]: one time constant up, one down.
-
-        Args:
-            m: Functions of real arguments.
-            excitation: 0..1, shape (n,).
-            activation: 0..1, shape (n,).
-            rise: Time constant of activation, [s].
-            fall: Time constant of deactivation, [s].
-        """
-        pace = 0.5 + 1.5 * activation
-        return m.where(excitation > activation, 1.0 / (rise * pace), pace / fall)
 
 
 Curves: TypeAlias = DeGroote2016 | Thelen2003 | Millard2012

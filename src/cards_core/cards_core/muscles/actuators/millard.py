@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from cards_core.muscles.actuators.activation import ThelenActivation
 from cards_core.muscles.actuators.arithmetic import Arithmetic, Real, clip, increasing_root
 from cards_core.typing import Array
 
@@ -145,7 +146,7 @@ def _guess(x: Array, span: float) -> Array:
     return np.polynomial.polynomial.polyfit(way, u, _GUESS_DEGREE)
 
 
-class Millard2012:
+class Millard2012(ThelenActivation):
     """Curves of Millard et al. in OpenSim's form; other numbers are OpenSim's defaults.
 
     Args:
@@ -247,21 +248,6 @@ class Millard2012:
         """
         del activation
         return self._velocity.at(m, velocity)
-
-    def activation_rate(
-        self, m: Arithmetic, excitation: Real, activation: Real, rise: Real, fall: Real
-    ) -> Real:
-        """Return 1/tau, [1/s]: one time constant up, one down.
-
-        Args:
-            m: Functions of real arguments.
-            excitation: 0..1, shape (n,).
-            activation: 0..1, shape (n,).
-            rise: Time constant of activation, [s].
-            fall: Time constant of deactivation, [s].
-        """
-        pace = 0.5 + 1.5 * activation
-        return m.where(excitation > activation, 1.0 / (rise * pace), pace / fall)
 
 
 def _active(low: float, bend: float, high: float, floor: float, slope: float) -> BezierCurve:
