@@ -189,6 +189,60 @@ def commit(temporary: Path, path: Path) -> None:
         os.close(folder)
 
 
+def check_new(file: Path, *, force: bool) -> None:
+    """Refuse to write over a file, before anything is computed for it.
+
+    What can be written to and is no file of the user, ``/dev/stdout`` say, is no matter of names.
+
+    Args:
+        file: Where a result goes.
+        force: Whether a file that is there may be replaced.
+
+    Raises:
+        CardsError: There is a file, or a folder.
+    """
+    if file.is_dir():
+        raise CardsError(f"{file} is a folder (expected: the name of a file)")
+    if file.is_file() and not force and file.parts[:2] not in (("/", "dev"), ("/", "proc")):
+        raise CardsError(f"{file} exists already (expected: another name, or --force)")
+
+
+def file_problem(path: Path) -> str | None:
+    """Return why a path cannot be read as a file, in a few words; None if it can be one.
+
+    Raises:
+        OSError, ValueError: Nothing can have this path.
+    """
+    if path.is_file():
+        return None
+    if path.is_dir():
+        return "is a folder"
+    return "is no regular file" if path.exists() else "no such file"
+
+
+def back_up(file: Path) -> Path:
+    """Copy a file beside itself, under a name that nothing has; return the copy.
+
+    Raises:
+        CardsError: There are too many copies.
+        OSError: It cannot be copied.
+    """
+    for copy in backup_names(file):
+        try:
+            # a name is taken by making the file, or not at all
+            descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        except FileExistsError:
+            continue
+        os.close(descriptor)
+        try:
+            write_atomically(copy, file.read_bytes())
+        except BaseException:
+            copy.unlink(missing_ok=True)
+            raise
+        return copy
+    raise AssertionError(file)
+
+
 def backup_names(path: Path) -> Iterator[Path]:
     """Iterate over the names of copies beside a file: ``NAME.~1~``, ``NAME.~2~``, ...
 

@@ -14,6 +14,7 @@ import numpy as np
 import yaml
 
 from cards_core.errors import DescriptionError
+from cards_core.files import file_problem
 from cards_core.names import EXPECTED, name_problem
 from cards_core.typing import Array
 
@@ -76,10 +77,13 @@ def read_yaml(path: str | Path) -> Document:
     """
     source = str(path)
     try:
+        if problem := file_problem(Path(path)):
+            raise DescriptionError(problem, source=source, expected="the path of a YAML file")
         with Path(path).open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise DescriptionError(f"cannot be read: {error}", source=source) from None
+        reason = getattr(error, "strerror", None) or error
+        raise DescriptionError(f"cannot be read: {reason}", source=source) from None
     if len(content) > MAX_BYTES:
         raise DescriptionError(
             "is too large", source=source, expected=f"at most {MAX_BYTES // 1_000_000} MB"

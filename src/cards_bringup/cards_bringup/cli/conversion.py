@@ -112,7 +112,7 @@ def add_export(subparsers: Any) -> None:
         help="default: the terminal; of caspr: the folder that gets the robot's, required",
     )
     parser.add_argument(
-        "--force", action="store_true", help="of caspr: replace the files of an earlier export"
+        "--force", action="store_true", help="replace the file, or those of an earlier export"
     )
     parser.add_argument(
         "--quantities",
@@ -161,13 +161,10 @@ def add_export(subparsers: Any) -> None:
 
 def _run_export(args: argparse.Namespace) -> int:
     """Run ``export``."""
-    from cards_core.errors import CardsError
+    from cards_core.files import check_new
 
-    if args.force and args.format != "caspr":
-        raise CardsError(
-            f"--force with '{args.format}' (expected: with 'caspr' only; other formats replace "
-            "their file)"
-        )
+    if args.output is not None and args.format != "caspr":
+        check_new(Path(args.output), force=args.force)
     if args.format in ROBOT_FORMATS:
         return _export_robot(args)
     from cards_core.dynamics.sympy_backend import (

@@ -54,6 +54,7 @@ def add_edit(subparsers: Any) -> None:
         metavar="FILE",
         help="SDF file that Save writes (the robot's own)",
     )
+    add("--force", action="store_true", help="Save may replace that file; a copy is kept")
     add("--model", metavar="NAME", help="which model of a world with several")
     kept = parser.add_mutually_exclusive_group().add_argument
     kept("--recover", action="store_true", help="go on with what was not saved")
@@ -78,16 +79,15 @@ def run(args: argparse.Namespace) -> int:
     from cards_core.editing.editor import MuscleEditor, discard
     from cards_core.errors import CardsError
     from cards_core.exit_codes import ExitCode
+    from cards_core.files import check_new
     from cards_viz.editor.page import EditorPage
     from cards_viz.pages.access import network_note
 
     if args.output is not None and not args.output.resolve().parent.is_dir():
         raise CardsError(f"{args.output.parent} is no folder (expected: one that exists)")
-    if args.output is not None and args.output.is_dir():
-        raise CardsError(
-            f"{args.output} is a folder (expected: an SDF file, e.g. model.sdf in it)"
-        )
     robot = sdf_of(args.robot)
+    if args.output is not None and not _is_own(robot, args.output):
+        check_new(args.output, force=args.force or args.recover or args.discard)
     if args.discard:
         print(f"deleted {discard(robot, args.output)}")
     editor = MuscleEditor(robot, model=args.model, output=args.output, recover=args.recover)
@@ -109,6 +109,13 @@ def run(args: argparse.Namespace) -> int:
     if left_out := drafts(editor.block):
         print(f"left out, not finished: muscle {', '.join(left_out)}", flush=True)
     return ExitCode.INTERRUPTED
+
+
+def _is_own(robot: str | Path, output: Path) -> bool:
+    """Whether a file is the robot's own."""
+    from cards_core.formats import find_model
+
+    return output.is_file() and output.samefile(find_model(robot))
 
 
 def sdf_of(robot: str) -> str | Path:

@@ -66,7 +66,7 @@ def add_fit_muscles(subparsers: Any) -> None:
     add("--starts", type=COUNT, metavar="N", help=text)
     add("--iterations", type=COUNT, metavar="N", help="most steps from each start (default 60)")
     add("--seed", type=SEED, metavar="N", help="of the random starts (default 0)")
-    add("--force", action="store_true", help="replace an earlier result in the folder")
+    add("--force", action="store_true", help="replace a result in the folder; its SDF is kept")
     add("--quiet", action="store_true", help="no progress bar")
     add("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)

@@ -40,6 +40,7 @@ def add_layout(subparsers: Any) -> None:
         default=Path(),
         help="folder for the files (default: the current one)",
     )
+    add("--force", action="store_true", help="replace layouts that are there")
     add("--json", action="store_true", help="print the files and their topics as JSON")
     parser.set_defaults(run=run)
 
@@ -49,15 +50,18 @@ def run(args: argparse.Namespace) -> int:
     from cards_bringup.layouts.content import content_of
     from cards_bringup.layouts.foxglove import foxglove_layout
     from cards_bringup.layouts.plotjuggler import plotjuggler_layout
+    from cards_core.files import check_new, making, write_atomically
 
     content = content_of(args.robot)
-    args.output.mkdir(parents=True, exist_ok=True)
     files = {
         args.output / f"{content.robot}.foxglove.json": foxglove_layout(content),
         args.output / f"{content.robot}.plotjuggler.xml": plotjuggler_layout(content),
     }
-    for file, text in files.items():
-        file.write_text(text, encoding="utf-8")
+    for file in files:
+        check_new(file, force=args.force)
+    with making(args.output):
+        for file, text in files.items():
+            write_atomically(file, text)
     if args.json:
         curves = [curve for plot in content.plots for curve in plot.curves]
         topics = sorted({*content.drawn, *(curve.topic for curve in curves)})

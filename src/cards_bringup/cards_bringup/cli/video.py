@@ -33,6 +33,7 @@ def add_video(subparsers: Any) -> None:
     add = parser.add_argument
     add("run_folder", metavar="RUN", help="run folder, e.g. of ./cards demo --out")
     add("-o", "--out", type=Path, metavar="FILE", help="film (default: video.mp4 in the folder)")
+    add("--force", action="store_true", help="replace a film")
     add(
         "--speed",
         type=Number(above=0.0),
@@ -79,10 +80,13 @@ def run(args: argparse.Namespace) -> int:
     import cards
     from cards_bringup.progress import ShareProgress
     from cards_core.exit_codes import ExitCode
+    from cards_core.files import check_new
     from cards_core.formats import load
     from cards_viz.film.view import View
 
     size = _size(args.size)
+    file = args.out or Path(args.run_folder) / "video.mp4"
+    check_new(file, force=args.force)
     robot = None if args.robot is None else load(args.robot)
     found = cards.read_run(args.run_folder, robot)
     given = {
@@ -90,7 +94,6 @@ def run(args: argparse.Namespace) -> int:
         for name in ("azimuth", "elevation", "distance")
         if getattr(args, name) is not None
     }
-    file = args.out or Path(args.run_folder) / "video.mp4"
     with ShareProgress(f"{file.name}") as bar:
         count = found.video(
             file,

@@ -28,7 +28,7 @@ def test_replaces_a_model_only_if_told(tmp_path, capsys):
     assert cli.main(line) == 0
     (tmp_path / "model.sdf").write_text("mine")
     assert cli.main(line) == 2
-    assert "is there already (expected: another folder, or --force" in capsys.readouterr().err
+    assert "exists already (expected: another name, or --force)" in capsys.readouterr().err
     assert (tmp_path / "model.sdf").read_text() == "mine"
     assert cli.main([*line, "--force"]) == 0
     assert (tmp_path / "model.sdf").read_text().startswith("<?xml")

@@ -96,5 +96,3 @@ def test_what_caspr_cannot_have_leaves_nothing(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
     assert cli.main(["export", "caspr", "planar_2r"]) == 2
     assert "expected: -o and a folder" in capsys.readouterr().err
-    assert cli.main(["export", "urdf", "planar_2r", "--force"]) == 2
-    assert "--force with 'urdf'" in capsys.readouterr().err

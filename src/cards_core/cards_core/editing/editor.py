@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cards_core.editing.block_checks import check_block, drafts, without_drafts
 from cards_core.errors import CardsError
-from cards_core.files import backup_names, write_atomically
+from cards_core.files import back_up, write_atomically
 from cards_core.formats.locate import find_model, has_rods
 from cards_core.formats.sdf.muscle_text import EditedBlock, MuscleText, with_block, written
 from cards_core.formats.sdf.reader import read_sdf
@@ -247,8 +247,13 @@ class MuscleEditor:
                 f"{self.file} was changed by another program since it was opened (expected: save "
                 "under another name with -o, or open it again)"
             )
-        backup = None if there is None or there == data else _back_up(self.file, there)
-        write_atomically(self.file, data)
+        backup = None if there is None or there == data else back_up(self.file)
+        try:
+            write_atomically(self.file, data)
+        except BaseException:
+            if backup is not None:
+                backup.unlink(missing_ok=True)
+            raise
         self._on_disk, self._saved = data, block
         unsaved_file(self.file).unlink(missing_ok=True)
         self._kept = None
@@ -272,24 +277,6 @@ class MuscleEditor:
             write_atomically(kept, self._text.rewritten(without_drafts(block)))
             self._kept = block
         return kept
-
-
-def _back_up(file: Path, data: bytes) -> Path:
-    """Copy a file beside itself, under a name that nothing has; return the copy."""
-    for copy in backup_names(file):
-        try:
-            # a name is taken by making the file, or not at all
-            descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-        except FileExistsError:
-            continue
-        os.close(descriptor)
-        try:
-            write_atomically(copy, data)
-        except BaseException:
-            copy.unlink(missing_ok=True)
-            raise
-        return copy
-    raise AssertionError(file)
 
 
 def discard(source: str | os.PathLike[str], output: Path | None = None) -> Path:

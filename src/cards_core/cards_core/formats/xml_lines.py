@@ -15,6 +15,7 @@ from typing import IO, TypeAlias, cast
 from xml.parsers import expat
 
 from cards_core.errors import DescriptionError
+from cards_core.files import file_problem
 
 XmlSource: TypeAlias = str | bytes | os.PathLike[str] | IO[bytes] | IO[str]
 """Where XML comes from: text (``str``, ``bytes``), a path object, or an open file."""
@@ -161,9 +162,10 @@ def _read(source: XmlSource) -> tuple[str | bytes, str]:
     if isinstance(source, os.PathLike):
         path = Path(source)
         try:
-            if not path.is_file():
-                kind = "is a folder" if path.is_dir() else "no such file"
-                raise DescriptionError(kind, source=str(path), expected="the path of an XML file")
+            if problem := file_problem(path):
+                raise DescriptionError(
+                    problem, source=str(path), expected="the path of an XML file"
+                )
             with path.open("rb") as file:
                 return file.read(MAX_BYTES + 1), str(path)
         except (OSError, ValueError) as error:

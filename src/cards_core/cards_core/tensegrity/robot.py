@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cards_core.errors import CardsError
+from cards_core.files import check_new
 from cards_core.formats.sdf.writer import write_model
 from cards_core.robot.actuators import Cable as CableActuator
 from cards_core.robot.actuators import Motor
@@ -72,12 +72,8 @@ def write_structure(
         DescriptionError: The SDF cannot state it.
         OSError: The folder cannot be written.
     """
-    there = [name for name in ("model.sdf", "model.config") if (Path(folder) / name).exists()]
-    if there and not force:
-        raise CardsError(
-            f"'{Path(folder) / there[0]}' is there already (expected: another folder, or --force "
-            "to replace it)"
-        )
+    for name in ("model.sdf", "model.config"):
+        check_new(Path(folder) / name, force=force)
     text = structure.description or (
         f"{structure.name}: a tensegrity of {len(structure.bodies)} bodies and "
         f"{len(structure.cables)} cables."

@@ -116,6 +116,13 @@ def read_source(path: Path) -> MjcfSource:
         raise main.error(
             f"the root element is <{shorten(main.tag)}>", "MJCF, whose root is <mujoco>"
         )
+    if path.suffix != ".xml":
+        ending = f"the ending '{shorten(path.suffix)}'" if path.suffix else "no ending"
+        raise DescriptionError(
+            f"{ending}: MuJoCo reads files that end on .xml",
+            source=str(path),
+            expected=f"the same file as {shorten(path.stem)}.xml in this folder",
+        )
     roots = [main]
     done = {path.resolve()}
     waiting = [main]

@@ -19,7 +19,7 @@ from cards_core.analysis.muscle_fit.reading import read_specification
 from cards_core.analysis.muscle_fit.result import FitResult, markdown
 from cards_core.analysis.muscle_fit.specification import FitSpecification
 from cards_core.errors import CardsError
-from cards_core.files import write_atomically
+from cards_core.files import back_up, write_atomically
 from cards_core.formats import load, read_sdf, to_sdf
 from cards_core.formats.sdf.muscle_text import MuscleText
 from cards_core.formats.xml_lines import XmlElement, parse_xml
@@ -193,6 +193,8 @@ def save_result(result: FitResult, folder: Path) -> list[Path]:
         config = file.parent / "model.config"
         if config.is_file():
             shutil.copyfile(config, folder / "model.config")
+    if model.is_file() and model.read_bytes() != text:
+        back_up(model)  # somebody may have edited it
     write_atomically(model, text)
     if result.specification.text:
         write_atomically(folder / SPECIFICATION, result.specification.text)

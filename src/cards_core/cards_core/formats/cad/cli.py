@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
-from cards_core.files import write_atomically
+from cards_core.files import check_new, write_atomically
 from cards_core.formats.cad.importer import Recognised, import_cad, recognise
 from cards_core.formats.cad.materials import DENSITIES
 from cards_core.formats.cad.propose import propose
@@ -130,8 +130,7 @@ def _import(options: argparse.Namespace, progress: Progress) -> ImportedModel:
 
 def _propose(options: argparse.Namespace) -> int:
     target = Path(options.propose)
-    if target.exists() and not options.force:
-        raise CardsError(f"{target} exists already (expected: another name, or --force)")
+    check_new(target, force=options.force)
     with Progress(
         active=not options.quiet and not options.json and sys.stderr.isatty()
     ) as progress:

@@ -24,7 +24,7 @@ from cards_core.formats.cad.links import (
 )
 from cards_core.formats.cad.muscles import Places, make_frames, make_muscles, make_surfaces
 from cards_core.formats.cad.report import sections
-from cards_core.formats.cad.worker import SUFFIXES, TOLERANCE, read_assembly
+from cards_core.formats.cad.worker import SUFFIXES, TOLERANCE, check_file, read_assembly
 from cards_core.formats.imports.findings import FindingList, safe_name
 from cards_core.formats.imports.markers import muscles_from_frames
 from cards_core.formats.imports.model import ImportedModel
@@ -136,6 +136,8 @@ def import_cad(
         CardsError: Open CASCADE is not installed.
     """
     source = Path(path)
+    if assembly is None:
+        check_file(source, (*SUFFIXES, ".sdf"))
     if source.suffix.lower() == ".sdf":
         for what, value in (("a configuration", config), ("a material", material)):
             if value is not None:
@@ -145,12 +147,6 @@ def import_cad(
                     expected="neither with an SDF file, which states joints and masses itself",
                 )
         return _import_sdf(source, name)
-    if source.suffix.lower() not in SUFFIXES:
-        raise DescriptionError(
-            f"the ending '{source.suffix}' is unknown",
-            source=str(source),
-            expected=f"one of {', '.join((*SUFFIXES, '.sdf'))}",
-        )
     found = recognise(
         source,
         config=config,

@@ -17,11 +17,13 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from cards_core.errors import CardsError, DescriptionError
+from cards_core.files import file_problem
 from cards_core.formats.cad.assembly import PLACE, Assembly, load, save
 
 PACKAGE = "cadquery-ocp-novtk"
@@ -72,7 +74,7 @@ class Reader:
             DescriptionError: It cannot be read; the message names file and place.
         """
         source = Path(path)
-        _check_file(source)
+        check_file(source, SUFFIXES)
         with tempfile.TemporaryDirectory(prefix="cards-cad-") as folder:
             request = {
                 "path": str(source.absolute()),
@@ -168,20 +170,30 @@ class Reader:
 
 def read_assembly(path: str | os.PathLike[str], *, tolerance: float = TOLERANCE) -> Assembly:
     """Return what is in a CAD file; see `Reader.read`."""
-    _check_file(Path(path))
+    check_file(Path(path), SUFFIXES)
     with Reader() as reader:
         return reader.read(path, tolerance=tolerance)
 
 
-def _check_file(source: Path) -> None:
-    if not source.is_file():
-        kind = "is a folder" if source.is_dir() else "no such file"
-        raise DescriptionError(kind, source=str(source), expected="a STEP or FreeCAD file")
-    if source.suffix.lower() not in SUFFIXES:
+def check_file(source: Path, suffixes: Sequence[str]) -> None:
+    """Refuse what is no file with one of some endings.
+
+    Args:
+        source: The file.
+        suffixes: Endings, small letters.
+
+    Raises:
+        DescriptionError: It is none, or cannot be read.
+    """
+    try:
+        problem = file_problem(source)
+    except (OSError, ValueError) as error:
+        problem = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+    if problem is None and source.suffix.lower() not in suffixes:
+        problem = f"the ending '{source.suffix}' is unknown" if source.suffix else "has no ending"
+    if problem is not None:
         raise DescriptionError(
-            f"the ending '{source.suffix}' is unknown",
-            source=str(source),
-            expected=f"one of {', '.join(SUFFIXES)}",
+            problem, source=str(source), expected=f"a file with one of {', '.join(suffixes)}"
         )
     try:
         with source.open("rb"):

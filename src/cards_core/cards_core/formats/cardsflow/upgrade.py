@@ -245,7 +245,7 @@ class Upgrade:
             self._warn(
                 "mesh-missing",
                 element,
-                f"'{shorten(text_of(uri))}' was not found: left out",
+                f"'{shorten(text_of(uri))}' is no mesh file that was found: left out",
                 line=uri.line,
             )
             return False

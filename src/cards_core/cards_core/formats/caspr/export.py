@@ -29,7 +29,7 @@ import numpy as np
 
 from cards_core.dynamics.interface import make_dynamics
 from cards_core.errors import CardsError, DescriptionError
-from cards_core.files import write_atomically, writing_together
+from cards_core.files import check_new, write_atomically, writing_together
 from cards_core.formats.caspr.cables import PASSIVE
 from cards_core.formats.caspr.export_bodies import (
     ExportedBody,
@@ -122,13 +122,9 @@ def write_caspr(export: CasprExport, out_dir: str | Path, *, force: bool = False
     folder = parent / export.name
     rows = parent / f"{export.name}_list.csv"
     names = {part: f"{export.name}_{part}.xml" for part in PARTS}
-    if not force:
-        for file in (*(folder / name for name in names.values()), rows):
-            if file.exists():
-                raise CardsError(f"{file} exists already (expected: another folder, or --force)")
+    for file in (*(folder / name for name in names.values()), rows):
+        check_new(file, force=force)
     try:
-        if rows.is_dir():
-            raise IsADirectoryError(21, "is a folder", str(rows))
         with writing_together(folder) as work:
             for part, text in export.files.items():
                 (work / names[part]).write_text(text, encoding="utf-8")

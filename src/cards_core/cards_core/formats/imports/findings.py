@@ -5,8 +5,8 @@ A `Finding` is never an error; errors are exceptions. The importer collects find
 
 Names in other programs' files are often free text (``IPAnema 1 (Fraunhofer IPA)``) and need not be
 unique. Ours are safe in SDF, ROS messages, YAML and file systems: they consist of letters, digits,
-``_``, ``-`` and ``.``; every run of other characters becomes one ``_``. Links, joints and frames
-share one name space, as SDF demands.
+``_``, ``-`` and ``.``, at most 100 of them; every run of others becomes one ``_``. Links, joints
+and frames share one name space, as SDF demands.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Literal, Protocol
+
+from cards_core.names import LONGEST
 
 # Findings --------------------------------------------------------------------------------------
 
@@ -141,10 +143,13 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def safe_name(text: str, fallback: str = "unnamed") -> str:
-    """Return ``text`` with unsafe characters replaced, ``fallback`` if nothing is left."""
+    """Return ``text`` with unsafe characters replaced, ``fallback`` if nothing is left.
+
+    What is longer than a name may be is cut.
+    """
     name = _UNSAFE.sub("_", text.strip()).strip("_.")
     # a leading dash would read as an option on a command line
-    return name.lstrip("-") or fallback
+    return name.lstrip("-")[:LONGEST].rstrip("_.") or fallback
 
 
 class NameTable:
@@ -167,7 +172,8 @@ class NameTable:
         name, count = base, 1
         while name in self._taken:
             count += 1
-            name = f"{base}_{count}"
+            end = f"_{count}"
+            name = base[: LONGEST - len(end)] + end
         self._taken.add(name)
         if name != text:
             self.renamed.append((text, name))

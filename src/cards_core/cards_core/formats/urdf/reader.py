@@ -274,7 +274,7 @@ class UrdfReader:
             self.findings.warn(
                 "mesh-missing",
                 item.label,
-                f"'{shorten(uri)}' was not found: left out",
+                f"'{shorten(uri)}' is no mesh file that was found: left out",
                 at=shape,
             )
             return False
