@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 PRIORITY = 10
@@ -13,11 +14,14 @@ boards wait for nobody."""
 HOST_PRIORITY = 5
 """Priority of bridge and controllers, as on a computer that does nothing but drive a robot."""
 
+LINE_PRIORITY = 8
+"""Priority of the thread that keeps the lines to boards: above all that computes."""
+
 NICE = -10
 """Where the real-time scheduler may not be used."""
 
 
-def make_real_time(process: int, priority: int = PRIORITY) -> str:
+def make_real_time(process: int, priority: int = PRIORITY, *, leave: Collection[int] = ()) -> str:
     """Give all threads of a process real-time priority, or a high one, or leave it as it is.
 
     Needs a permission (root, or limits on ``rtprio`` and ``nice``). Threads that are there
@@ -26,12 +30,14 @@ def make_real_time(process: int, priority: int = PRIORITY) -> str:
     Args:
         process: Its id.
         priority: For the real-time scheduler.
+        leave: Threads that have a priority of their own.
 
     Returns:
         What it has now: ``fifo``, ``nice`` or ``normal``.
     """
     try:
         tasks = [int(path.name) for path in Path(f"/proc/{process}/task").iterdir()]
+        tasks = [task for task in tasks if task not in leave]
     except OSError:
         tasks = [process]
     with contextlib.suppress(OSError, AttributeError):

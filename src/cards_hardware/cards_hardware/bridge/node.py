@@ -37,9 +37,10 @@ from cards_hardware.boards.board import COMMANDED
 from cards_hardware.boards.events import BoardEvent, state_word
 from cards_hardware.boards.layout import read_layout
 from cards_hardware.bridge.board_host import LOG_NAME, BoardHost
-from cards_hardware.bridge.hardware import Hardware, HardwareState
+from cards_hardware.bridge.hardware import Hardware
 from cards_hardware.bridge.health import BridgeHealth
 from cards_hardware.bridge.node_parameters import parameters, robot_parameters
+from cards_hardware.bridge.states import HardwareState
 from cards_hardware.real_time import make_real_time
 from cards_ros import topics
 from cards_ros.host_shell import HostShell
@@ -278,7 +279,8 @@ class BridgeNode(LifecycleNode):
         self.host.clock.adjust()
         self.host.refresh()
         if priority := self.parameters["real_time_priority"]:
-            got = make_real_time(os.getpid(), priority)  # the threads of the links exist now
+            # the threads of the links exist now; those that keep the lines have a higher one
+            got = make_real_time(os.getpid(), priority, leave=self.hardware.lines.thread_ids)
             self.get_logger().debug(f"scheduled as {got}")
         self.get_logger().info("inactive: states are published, commands are not obeyed")
         return _DONE
@@ -319,7 +321,18 @@ class BridgeNode(LifecycleNode):
             if not self.host.gate.stopped:
                 self._try(self.hardware.disarm)
             self.get_logger().info("inactive: drives are off")
+        self._log_times()
         return _DONE
+
+    def _log_times(self) -> None:
+        """Say how well the lines kept time since their ports were opened."""
+        for board in self.host.refresh().boards:
+            if (line := board.line).beats:
+                self.get_logger().info(
+                    f"board {board.name}: heartbeats at most {1e3 * line.beat_gap:.1f} ms apart, "
+                    f"off by {line.beat_jitter}; replies within {1e3 * line.reply:.1f} ms, "
+                    f"{line.replies}"
+                )
 
     def on_cleanup(self, _state: Any) -> TransitionCallbackReturn:
         """Close the ports."""
