@@ -17,6 +17,9 @@ HOST_PRIORITY = 5
 LINE_PRIORITY = 8
 """Priority of the thread that keeps the lines to boards: above all that computes."""
 
+MAX_PRIORITY = 99
+"""Highest priority of the real-time scheduler."""
+
 NICE = -10
 """Where the real-time scheduler may not be used."""
 

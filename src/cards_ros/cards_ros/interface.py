@@ -570,6 +570,7 @@ DIAGNOSTICS: dict[str, dict[str, dict[str, str]]] = {
             "lifecycle": "lifecycle state of the node",
             "connected": "number of boards that are connected",
             "boards": "number of boards in the boards file",
+            "lines_scheduled": "how the threads of the lines are scheduled: fifo, nice or normal",
         },
         "board <name>": {
             "port": "serial port",
@@ -622,7 +623,6 @@ DIAGNOSTICS: dict[str, dict[str, dict[str, str]]] = {
             "commands_replaced": "commands that a newer one replaced before the lines were free",
             "commands_stale": "commands that got too old before all lines were free; not sent",
             "commands_withheld": "commands that one board could not take, so that none got them",
-            "lines_scheduled": "how the threads of the lines are scheduled: fifo, nice or normal",
         },
         "model": _MODEL_KEYS,
     },

@@ -154,6 +154,7 @@ class BridgeHealth:
             lifecycle=state,
             connected=sum(board.connected for board in boards),
             boards=len(boards),
+            lines_scheduled=self._host.status.scheduled or "no line is open",
         )
         if self.log_failure:
             status.report(Level.ERROR, self.log_failure)
@@ -287,7 +288,6 @@ class BridgeHealth:
             commands_replaced=commands.replaced,
             commands_stale=commands.stale,
             commands_withheld=commands.withheld,
-            lines_scheduled=host.status.scheduled or "no line is open",
         )
         self._time, self._states, self._commands = now, host.states, host.commands
         if abs(step) > CLOCK_STEP:

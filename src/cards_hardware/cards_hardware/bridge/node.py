@@ -41,7 +41,7 @@ from cards_hardware.bridge.hardware import Hardware
 from cards_hardware.bridge.health import BridgeHealth
 from cards_hardware.bridge.node_parameters import parameters, robot_parameters
 from cards_hardware.bridge.states import HardwareState
-from cards_hardware.real_time import make_real_time
+from cards_hardware.real_time import LINE_PRIORITY, MAX_PRIORITY, make_real_time
 from cards_ros import topics
 from cards_ros.host_shell import HostShell
 from cards_ros.loop import HOT_NICE, NodeLoop, StopFlag, run
@@ -113,6 +113,10 @@ class BridgeNode(LifecycleNode):
         self._events: queue.SimpleQueue[BoardEvent] = queue.SimpleQueue()
         # no thread of the boards runs, and nothing wakes the loop, before they are opened
         self.hardware = make(robot, layout, on_state=self._wake, on_event=self._events.put)
+        if (priority := value["real_time_priority"]) >= LINE_PRIORITY:
+            self.hardware.lines.priority = min(priority + 1, MAX_PRIORITY)
+        elif not priority:
+            self.hardware.lines.priority = 0
         log_dir: str = value["log_dir"]
         self.host = BoardHost(
             robot,
