@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection
 from pathlib import Path
 
 PRIORITY = 10
@@ -24,28 +23,27 @@ NICE = -10
 """Where the real-time scheduler may not be used."""
 
 
-def make_real_time(process: int, priority: int = PRIORITY, *, leave: Collection[int] = ()) -> str:
+def make_real_time(process: int, priority: int = PRIORITY) -> str:
     """Give all threads of a process real-time priority, or a high one, or leave it as it is.
 
     Needs a permission (root, or limits on ``rtprio`` and ``nice``). Threads that are there
-    already are included, those that come inherit it.
+    already are included, those that come inherit it. Threads with a higher one keep it.
 
     Args:
         process: Its id.
         priority: For the real-time scheduler.
-        leave: Threads that have a priority of their own.
 
     Returns:
         What it has now: ``fifo``, ``nice`` or ``normal``.
     """
     try:
         tasks = [int(path.name) for path in Path(f"/proc/{process}/task").iterdir()]
-        tasks = [task for task in tasks if task not in leave]
     except OSError:
         tasks = [process]
     with contextlib.suppress(OSError, AttributeError):
         for task in tasks:
-            os.sched_setscheduler(task, os.SCHED_FIFO, os.sched_param(priority))
+            if os.sched_getparam(task).sched_priority <= priority:  # 0 if it is not real-time
+                os.sched_setscheduler(task, os.SCHED_FIFO, os.sched_param(priority))
         return "fifo"
     with contextlib.suppress(OSError):
         for task in tasks:

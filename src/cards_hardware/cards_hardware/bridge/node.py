@@ -284,7 +284,7 @@ class BridgeNode(LifecycleNode):
         self.host.refresh()
         if priority := self.parameters["real_time_priority"]:
             # the threads of the links exist now; those that keep the lines have a higher one
-            got = make_real_time(os.getpid(), priority, leave=self.hardware.lines.thread_ids)
+            got = make_real_time(os.getpid(), priority)
             self.get_logger().debug(f"scheduled as {got}")
         self.get_logger().info("inactive: states are published, commands are not obeyed")
         return _DONE

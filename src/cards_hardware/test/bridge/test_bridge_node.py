@@ -474,17 +474,12 @@ def test_priority_is_asked_for_when_the_boards_are_there(
     domain, probe, monkeypatch, priority, lines_priority
 ):
     asked = []
-
-    def ask(process, wanted, *, leave):
-        asked.append((process, wanted, leave))
-        return "fifo"
-
-    monkeypatch.setattr(bridge_node, "make_real_time", ask)
+    monkeypatch.setattr(bridge_node, "make_real_time", lambda *args: asked.append(args) or "fifo")
     with bridge(domain, real_time_priority=priority) as thread:
         assert asked == []
         assert change(probe, "configure")
         lines = thread.node.hardware.lines
-        assert asked == ([(os.getpid(), priority, lines.thread_ids)] if priority else [])
+        assert asked == ([(os.getpid(), priority)] if priority else [])
         assert lines.priority == lines_priority
 
 
