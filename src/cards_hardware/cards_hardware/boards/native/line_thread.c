@@ -100,7 +100,8 @@ struct incoming {
 };
 
 struct line {
-    _Atomic int state; /* the threads look at nothing else of a line that is free */
+    _Atomic int state; /* the threads look at nothing but these two of a line that is free */
+    _Atomic bool leave[ROLES]; /* asks a thread to say that it has let go */
     _Atomic int loss, error;
     _Atomic uint32_t gate; /* number that commands must name; 0: closed */
     _Atomic uint32_t node;
@@ -115,7 +116,6 @@ struct line {
     struct outgoing *urgent_slots, *queue_slots;
     struct incoming *received_slots;
     struct line_counts counts;
-    bool left[ROLES]; /* each thread's own */
     /* the reader's */
     struct mlp_decoder decoder;
     int64_t read_after; /* not to be read before */
@@ -544,12 +544,10 @@ static void pass_command(struct lines *lines, int64_t now)
 
 /* ---- the thread ------------------------------------------------------------------------------- */
 
-/* Let go of a line that is closed. */
+/* Say, if asked, that a line that is closed is not touched any more. */
 static void let_go(struct line *line, enum role role)
 {
-    if (atomic_load_explicit(&line->state, memory_order_acquire) == CLOSING &&
-        !line->left[role]) {
-        line->left[role] = true;
+    if (atomic_load(&line->leave[role]) && atomic_exchange(&line->leave[role], false)) {
         (void)sem_post(&line->done);
     }
 }
@@ -773,7 +771,7 @@ int line_open(struct lines *lines, int fd, uint32_t node, const struct line_sett
         return -1;
     }
     struct line *line = &lines->lines[number];
-    /* all but the state, at which the threads look */
+    /* all but what the threads look at */
     (void)memset(&line->loss, 0, sizeof *line - offsetof(struct line, loss));
     line->fd = fd;
     line->settings = *settings;
@@ -810,8 +808,9 @@ void line_close(struct lines *lines, int number)
     const int state = atomic_load(&line->state);
     if (state != FREE && state != CLOSED) {
         atomic_store(&line->gate, 0U);
-        atomic_store_explicit(&line->state, CLOSING, memory_order_release);
+        atomic_store(&line->state, CLOSING);
         for (int i = 0; i < (int)ROLES; i++) {
+            atomic_store(&line->leave[i], true);
             ring_bell(lines->wake[i]);
         }
         for (int i = 0; i < (int)ROLES; i++) {
