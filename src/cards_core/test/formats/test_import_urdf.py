@@ -219,6 +219,18 @@ def test_base_and_names():
     assert "inertia-repaired" in codes(model)
 
 
+def test_the_name_of_the_robot_is_reported_and_letters_stay():
+    text = urdf(joint("continuous", name="gelenk_ä"), links=("größe", "b")).replace(
+        '"a"', '"größe"'
+    )
+    model = import_urdf(text.replace('name="r"', 'name="mein Arm"'))
+    assert model.name == "mein_Arm"
+    assert model.renamed == (("mein Arm", "mein_Arm"),)
+    assert model.to_dict()["renamed"] == [{"source": "mein Arm", "name": "mein_Arm"}]
+    assert {link.name for link in model.robot.links} == {"größe", "b"}
+    assert model.robot.tree.position_names == ("gelenk_ä",)
+
+
 def test_massless_links():
     text = (
         '<robot name="r"><link name="a">' + MASS + '</link><link name="m"/><link name="b">'
