@@ -70,6 +70,25 @@ SCRIPT = """<script>
   document.documentElement.dataset.role = "%(role)s";
   // a button that keeps the focus would be pressed again by the space bar, which is a key of ours
   addEventListener("click", event => event.target.closest?.("button")?.blur(), true);
+  // viser sends at most one message of the panels in 50 ms, the last one: Enter right after a letter
+  // would take the place of the field's value
+  const settle = 120;
+  const waiting = new WeakSet();
+  let typed = -Infinity;
+  addEventListener("input", () => { typed = performance.now(); }, true);
+  addEventListener("submit", event => {
+    const rest = typed + settle - performance.now();
+    const form = event.target;
+    if (rest <= 0) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    if (waiting.has(form)) return;
+    waiting.add(form);
+    setTimeout(() => {
+      waiting.delete(form);
+      if (form.isConnected) form.requestSubmit();
+    }, rest);
+  }, true);
   addEventListener("keydown", event => {
     if (event.key === "?" && !event.target.closest?.("input, textarea"))
       document.documentElement.dispatchEvent(new KeyboardEvent("keydown",
@@ -91,7 +110,7 @@ SCRIPT = """<script>
 </style>
 """
 """Of the page: the websocket gets the token too, there is no antialiasing where pictures are
-computed without a graphics processor, ``?`` lists the keys (as Ctrl-K does), and the controls of
+computed without a graphics processor, a form is submitted when what was typed has been sent, ``?`` lists the keys (as Ctrl-K does), and the controls of
 spectators are grey."""
 
 STYLE = """
