@@ -56,10 +56,7 @@ closure: {margin: 0.01, poses: {samples: 5, seed: 2, ranges: {joint_1: [0, 0.1]}
     [
         ("grid: {elbow: [-3, 0, 4]}", r"fit.yaml:3: poses: pose 1 of 4 has elbow = -3, beyond"),
         ("list: [{}, {elbow: 0.5}]", r"pose 2 of 2 has elbow = 0.5, beyond its limits .* \.\. 0 "),
-        (
-            "samples: 5, ranges: {elbow: [0.1, 1]}",
-            r"\(5 poses are beyond limits\) .expected: poses",
-        ),
+        ("samples: 5, ranges: {elbow: [0.1, 1]}", r"\(5 poses are beyond limits\) .expected: "),
         ("list: [{}], fix: {elbow: 0.5}", r"pose 1 of 1 has elbow = 0.5"),
     ],
 )
