@@ -70,8 +70,8 @@ SCRIPT = """<script>
   document.documentElement.dataset.role = "%(role)s";
   // a button that keeps the focus would be pressed again by the space bar, which is a key of ours
   addEventListener("click", event => event.target.closest?.("button")?.blur(), true);
-  // viser sends at most one message of the panels in 50 ms, the last one: Enter right after a letter
-  // would take the place of the field's value
+  // viser sends one message of the panels in 50 ms, the last one: Enter right after a letter would
+  // take the place of the field's value
   const settle = 120;
   const waiting = new WeakSet();
   let typed = -Infinity;
@@ -110,8 +110,8 @@ SCRIPT = """<script>
 </style>
 """
 """Of the page: the websocket gets the token too, there is no antialiasing where pictures are
-computed without a graphics processor, a form is submitted when what was typed has been sent, ``?`` lists the keys (as Ctrl-K does), and the controls of
-spectators are grey."""
+computed without a graphics processor, a form is submitted when what was typed has been sent, ``?``
+lists the keys (as Ctrl-K does), and the controls of spectators are grey."""
 
 STYLE = """
 @media (max-width: 576px) {
