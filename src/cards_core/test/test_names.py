@@ -6,6 +6,7 @@ import re
 import pytest
 
 from cards_core.errors import DescriptionError
+from cards_core.formats.imports.findings import NameTable, renamed_robot, safe_name
 from cards_core.formats.sdf.reader import read_sdf
 from cards_core.names import LONGEST, name_problem
 from cards_core.robot import Tree
@@ -83,6 +84,44 @@ def test_an_include_cannot_bring_one_either(tmp_path, kind):
     text = f'<sdf version="1.11"><world name="w">{include}</world></sdf>'
     with pytest.raises(DescriptionError, match="the name"):
         read_sdf(text, base=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("größe-1", "größe-1"),
+        ("腕.2", "腕.2"),
+        ("мышца_3", "мышца_3"),
+        ("भुजा", "भुजा"),  # vowels are marks
+        ("bra\u0301s", "br\u00e1s"),  # composed: one character where there is one
+        ("IPAnema 1 (Fraunhofer IPA)", "IPAnema_1_Fraunhofer_IPA"),
+        ("left::arm/1", "left_arm_1"),
+        ("a\u200bb\u2028c", "a_b_c"),
+        ("--force", "force"),
+        (".hidden.", "hidden"),
+        ("__", "robot"),
+        ("-_-", "robot"),
+        ("a\x00b", "a_b"),
+        ("💪", "robot"),
+        ("", "robot"),
+    ],
+)
+def test_imported_names_keep_letters_of_every_script(text, name):
+    assert safe_name(text, "robot") == name
+    assert name_problem(name) is None
+    assert safe_name(name, "other") == name
+    assert renamed_robot(text, name) == (() if text == name else ((text, name),))
+
+
+@pytest.mark.parametrize("text", ["x" * 300, "腕" * 300, "e\u0301" * 300, "𝒳" * 300])
+def test_imported_names_fit_into_the_names_of_files(text):
+    table = NameTable()
+    names = [table.claim(text) for _ in range(3)]
+    assert len(set(names)) == 3
+    for name in names:
+        assert name_problem(name) is None
+        assert len(name.encode()) + len("_collision.stl") <= 255
+    assert [old for old, _ in table.renamed] == [text] * 3
 
 
 def arm():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -104,8 +105,11 @@ def run(args: argparse.Namespace) -> int:
                 page.stop()
         kept = editor.keep_unsaved()
     if kept is None:
+        if editor.file.is_file() and editor.block.muscles:
+            print(f"next: ./cards demo {shlex.quote(str(editor.file))}", flush=True)
         return ExitCode.DONE
-    print(f"unsaved changes are kept in {kept}: --recover goes on with them", flush=True)
+    print(f"unsaved changes are kept in {kept}", flush=True)
+    print(f"next: {_again(args)} --recover", flush=True)
     if left_out := drafts(editor.block):
         print(f"left out, not finished: muscle {', '.join(left_out)}", flush=True)
     return ExitCode.INTERRUPTED
@@ -116,6 +120,16 @@ def _is_own(robot: str | Path, output: Path) -> bool:
     from cards_core.formats import find_model
 
     return output.is_file() and output.samefile(find_model(robot))
+
+
+def _again(args: argparse.Namespace) -> str:
+    """Return the command that opens the same robot again."""
+    words = ["./cards", "edit", args.robot]
+    if args.output is not None:
+        words += ["-o", str(args.output)]
+    if args.model is not None:
+        words += ["--model", args.model]
+    return shlex.join(words)
 
 
 def sdf_of(robot: str) -> str | Path:

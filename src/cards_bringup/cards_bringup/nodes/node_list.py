@@ -186,7 +186,7 @@ def read(robot: str) -> NodeList:
         if not _is_model(robot):
             raise
     else:
-        if file.suffix != ".sdf":
+        if file.suffix in (".yaml", ".yml"):
             return read_file(file)
     file = find_model(robot)
     shipped = _shipped_list(file)

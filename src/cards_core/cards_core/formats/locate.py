@@ -15,6 +15,7 @@ from typing import Any
 
 from cards_core.checks import check_kind
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
+from cards_core.formats.imports.next_command import CAD, cad_command
 from cards_core.formats.sdf.schema import VERSIONS
 from cards_core.formats.sdf.values import required, text_of
 from cards_core.formats.xml_lines import XmlElement, parse_xml, shorten
@@ -84,7 +85,7 @@ def find_model(name_or_path: str | os.PathLike[str]) -> Path:
     Raises:
         CardsError: It is neither a text nor a path.
         UnknownNameError: There is no such model; the message lists those there are.
-        DescriptionError: The folder exists, but holds no SDF file.
+        DescriptionError: The folder exists, but holds no SDF file, or the file is one of CAD.
     """
     check_kind(name_or_path, (str, os.PathLike), "the source of a robot", _SOURCE)
     text = os.fspath(name_or_path)
@@ -94,6 +95,10 @@ def find_model(name_or_path: str | os.PathLike[str]) -> Path:
         if is_folder(path) and (os.sep in text or _has_model(path)):
             return model_file(path)
         if _is_file(path):
+            if path.suffix.lower() in CAD:
+                raise DescriptionError(
+                    "is a CAD file, no SDF", source=text, expected=cad_command(path)
+                )
             return path
         # a path that leads nowhere is not a name; ".." would leave the model folders
         if path.name == text and text not in (".", ".."):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TypeAlias, cast
 from xml.parsers import expat
@@ -74,6 +74,17 @@ class XmlElement(ET.Element):
         if above is None or above.tag in ("sdf", "plugin"):
             return own
         return f"{own} of {above.label}"
+
+    def another(self, tag: str, attributes: Mapping[str, str]) -> XmlElement:
+        """Return an element that stands where this one stands.
+
+        Args:
+            tag: Its name.
+            attributes: Its attributes.
+        """
+        element = XmlElement(tag, dict(attributes))
+        element.line, element.source = self.line, self.source
+        return element
 
     def error(
         self, problem: str, expected: str | None = None, *, element: str | None = None

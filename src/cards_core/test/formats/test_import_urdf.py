@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -218,6 +219,18 @@ def test_base_and_names():
     assert "inertia-repaired" in codes(model)
 
 
+def test_the_name_of_the_robot_is_reported_and_letters_stay():
+    text = urdf(joint("continuous", name="gelenk_ä"), links=("größe", "b")).replace(
+        '"a"', '"größe"'
+    )
+    model = import_urdf(text.replace('name="r"', 'name="mein Arm"'))
+    assert model.name == "mein_Arm"
+    assert model.renamed == (("mein Arm", "mein_Arm"),)
+    assert model.to_dict()["renamed"] == [{"source": "mein Arm", "name": "mein_Arm"}]
+    assert {link.name for link in model.robot.links} == {"größe", "b"}
+    assert model.robot.tree.position_names == ("gelenk_ä",)
+
+
 def test_massless_links():
     text = (
         '<robot name="r"><link name="a">' + MASS + '</link><link name="m"/><link name="b">'
@@ -406,20 +419,35 @@ def test_xacro_by_name(tmp_path):
     ("before", "after", "line", "words"),
     [
         ("muscles:", "muscels:", 4, "did you mean 'muscles'"),
-        ("base_link, point: [0, 0.08", "bass_link, point: [0, 0.08", 8, "'base_link'?"),
+        ("base_link, point: [0, 0.08", "bass_link, point: [0, 0.08", 8,
+         "muscles.shoulder_front.path[0].link: link 'bass_link' does not exist"),
         ("point: [0, 0.03, -0.1]}", "point: [0, 0.03]}", 9, "has 2 values"),
         ("tension: {min: 2, max: 200}", "tension: {min: 20, max: 2}", 6, "0 <= min <= max"),
-        ("tension: {min: 2, max: 200}", "tension: {min: 2, maximum: 200}", 6, "maximum"),
+        ("tension: {min: 2, max: 200}", "tension: {min: 2, maximum: 200}", 6,
+         "muscles.shoulder_front.tension.maximum: unknown key 'maximum'; did you mean 'max'"),
+        ("tension: {min: 2, max: 200}", "tension:\n      min: 2\n      max: x", 8,
+         "muscles.shoulder_front.tension.max: max 'x' is no"),
+        ("tension: {min: 2, max: 200}", "tension: {min: 2}", 6, "has no key 'max'"),
+        ("    tension: {min: 2, max: 200}\n", "", 5,
+         "muscles.shoulder_front: has no 'tension' (expected: 'tension')"),
+        ("tension: {min: 2, max: 200}", "tension: {min: 2, max: 200}\n    friction: 1", 7,
+         "(expected: contact: true, or"),
+        ("tension: {min: 2, max: 200}", "tension: {min: 2, max: 200}\n    type: legs", 7,
+         "muscles.shoulder_front.type: unknown type 'legs'"),
         ("wrap: elbow", "wrap: knee", 19, "'knee' does not exist"),
-        ("cylinder: {radius: 0.03}", "cylinder: {radius: 0}", 3, "not positive"),
-        ("operational_frame: hand", "operational_frame: foot", 26, "'foot'"),
-        ("home: {elbow: 0.4}", "home: {knee: 0.4}", 27, "'knee'"),
-        ("home: {elbow: 0.4}", "home: {elbow: 9}", 27, "9"),
+        ("side: [0, 0.05, -0.3]", "side: [0, 0.05]", 19, "3 numbers in a list: [x, y, z]"),
+        ("cylinder: {radius: 0.03}", "cylinder: {radius: 0}", 3,
+         "wrap_surfaces.elbow.cylinder.radius: radius 0 m is not positive"),
+        ("operational_frame: hand", "operational_frame: foot", 26, "operational_frame: frame"),
+        ("home: {elbow: 0.4}", "home: {knee: 0.4}", 27, "home.knee: joint 'knee'"),
+        ("home: {elbow: 0.4}", "home: {elbow: 9}", 27, "home.elbow: 9 is outside"),
+        ("home: {elbow: 0.4}", "motors: [elbow, wris]", 27, "motors[1]: joint 'wris'"),
+        ("home: {elbow: 0.4}", "frames: {f: {link: nix}}", 27, "frames.f.link: link 'nix' does"),
         ("point: [0, 0.08, -0.05]", "pt: [0, 0.08, -0.05]", 8, "unknown key 'pt'"),
         ("    path:", "    way:", 7, "'way'"),
     ],
 )  # fmt: skip
-def test_wrong_muscles_are_named(tmp_path, before, after, line, words):
+def test_wrong_muscles_are_named_in_the_words_of_yaml(tmp_path, before, after, line, words):
     assert before in MUSCLES
     file = tmp_path / "muscles.yaml"
     file.write_text(MUSCLES.replace(before, after, 1))
@@ -428,6 +456,7 @@ def test_wrong_muscles_are_named(tmp_path, before, after, line, words):
     assert info.value.source == str(file)
     assert info.value.line == line
     assert words in str(info.value)
+    assert not re.search(r"<\w|attribute|=\"|blanks", str(info.value))
 
 
 def test_muscles_of_cardsflow_and_of_a_plugin(tmp_path):

@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
-from cards_core.formats.imports.findings import NameTable, safe_name
+from cards_core.formats.imports.findings import NameTable, renamed_robot, safe_name
 from cards_core.formats.imports.marked_frames import add_marked_muscles
 from cards_core.formats.imports.markers import marked
 from cards_core.formats.imports.model import ImportedModel, Section
@@ -84,8 +84,9 @@ def import_mjcf(
     frames = _frames(names, paths, frame, links, joints)
     _left_out(compiled, names)
     bodies = {names.name("body", index): link for index, link in names.links.items()}
+    original = name or _model_name(compiled)
     robot = Robot(
-        name=safe_name(name or _model_name(compiled)),
+        name=safe_name(original),
         links=tuple(links),
         joints=tuple(joints),
         muscles=tuple(drive.muscles),
@@ -115,8 +116,12 @@ def import_mjcf(
         "MuJoCo",
         source,
         names.findings,
-        renamed=tuple(
-            names.table.renamed + names.muscles.renamed + names.surfaces.renamed + table.renamed
+        renamed=(
+            *renamed_robot(original, robot.name),
+            *names.table.renamed,
+            *names.muscles.renamed,
+            *names.surfaces.renamed,
+            *table.renamed,
         ),
         sections=sections,
         files=shapes.files,

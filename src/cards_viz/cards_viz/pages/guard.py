@@ -70,6 +70,58 @@ SCRIPT = """<script>
   document.documentElement.dataset.role = "%(role)s";
   // a button that keeps the focus would be pressed again by the space bar, which is a key of ours
   addEventListener("click", event => event.target.closest?.("button")?.blur(), true);
+  // viser sends one message of the panels in 50 ms, the last one: a value that is typed just
+  // before Enter, or before the first mark of a changed form, would be lost. So forms wait until
+  // nothing is on its way, and send the fields that were edited once more
+  const settle = 120;
+  const edited = new Set();
+  const ready = new WeakSet();
+  const waiting = new WeakSet();
+  let typed = -Infinity;
+  let again = false;
+  const sleep = time => new Promise(resolve => setTimeout(resolve, time));
+  addEventListener("input", event => {
+    if (again || !event.target.closest?.("form")) return;
+    typed = performance.now();
+    edited.add(event.target);
+  }, true);
+  const settled = async form => {
+    await sleep(0);
+    for (let rest; (rest = typed + settle - performance.now()) > 0;) await sleep(rest);
+    for (const field of [...edited]) {
+      if (field.isConnected && !form.contains(field)) continue;
+      edited.delete(field);
+      if (!field.isConnected) continue;
+      field._valueTracker?.setValue(`~${field.value}`);  // else React sees no change
+      again = true;
+      field.dispatchEvent(new Event("input", {bubbles: true}));
+      again = false;
+      await sleep(settle);
+    }
+  };
+  const hold = (event, form, go) => {
+    if (ready.has(form)) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    if (waiting.has(form)) return;
+    waiting.add(form);
+    settled(form).then(() => {
+      waiting.delete(form);
+      ready.add(form);
+      if (form.isConnected) go();
+      ready.delete(form);
+    });
+  };
+  addEventListener("submit", event => {
+    const form = event.target;
+    hold(event, form, () => form.requestSubmit());
+  }, true);
+  addEventListener("click", event => {
+    const button = event.target.closest?.("form button:not([hidden])");
+    const form = button?.closest("form");
+    if (form && [...edited].some(field => form.contains(field)))
+      hold(event, form, () => button.click());
+  }, true);
   addEventListener("keydown", event => {
     if (event.key === "?" && !event.target.closest?.("input, textarea"))
       document.documentElement.dispatchEvent(new KeyboardEvent("keydown",
@@ -91,8 +143,8 @@ SCRIPT = """<script>
 </style>
 """
 """Of the page: the websocket gets the token too, there is no antialiasing where pictures are
-computed without a graphics processor, ``?`` lists the keys (as Ctrl-K does), and the controls of
-spectators are grey."""
+computed without a graphics processor, a form is submitted when what was typed has been sent, ``?``
+lists the keys (as Ctrl-K does), and the controls of spectators are grey."""
 
 STYLE = """
 @media (max-width: 576px) {

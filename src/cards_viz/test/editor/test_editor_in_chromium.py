@@ -157,7 +157,6 @@ class Newcomer:
     def fill(self, label, text):
         self.drawn()
         self.field(label).fill(text)
-        self.drawn()  # the page sends what is typed a moment later
         self.field(label).press("Enter")
 
     def choose(self, label, option):
@@ -307,6 +306,24 @@ def test_a_newcomer_makes_a_robot_with_two_muscles_move(chromium, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads((out / "summary.json").read_text())["robot"] == "newcomer"
+
+
+def test_enter_right_after_the_last_letter_applies_all_of_them(chromium, tmp_path):
+    file = tmp_path / "model.sdf"
+    file.write_bytes(Path(load("wrap_elbow").source).read_bytes())
+    editor = MuscleEditor(file)
+    with EditorPage(editor, port=0) as view:
+        me = open_page(chromium, view)
+        for name in ("brachialis", "anconeus", "coracobrachialis"):
+            me.drawn()
+            me.field("name").click()
+            me.page.keyboard.press("Control+a")
+            me.page.keyboard.type(name)
+            me.page.keyboard.press("Enter")
+            wait_for(lambda: editor.robot.muscles[0].name != "biceps", "a name")
+            assert editor.robot.muscles[0].name == name
+            me.press("Undo")
+            wait_for(lambda: editor.robot.muscles[0].name == "biceps", "the old name")
 
 
 def test_what_is_typed_and_chosen_is_applied(chromium, tmp_path):

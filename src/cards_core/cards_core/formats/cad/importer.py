@@ -25,7 +25,7 @@ from cards_core.formats.cad.links import (
 from cards_core.formats.cad.muscles import Places, make_frames, make_muscles, make_surfaces
 from cards_core.formats.cad.report import sections
 from cards_core.formats.cad.worker import SUFFIXES, TOLERANCE, check_file, read_assembly
-from cards_core.formats.imports.findings import FindingList, NameTable, safe_name
+from cards_core.formats.imports.findings import FindingList, NameTable, renamed_robot, safe_name
 from cards_core.formats.imports.marked_frames import add_marked_muscles, attach_marked_frames
 from cards_core.formats.imports.model import ImportedModel
 from cards_core.formats.sdf.reader import read_sdf
@@ -195,8 +195,9 @@ def build(found: Recognised, *, collisions: bool = True, name: str | None = None
         raise config.top["operational_frame"].error(
             f"no frame '{operational}'", f"one of {', '.join(f.name for f in frames) or 'none'}"
         )
+    original = name or config.name or job.assembly.name
     robot = Robot(
-        name=safe_name(name or config.name or job.assembly.name, "robot"),
+        name=safe_name(original, "robot"),
         links=tuple(links),
         joints=tuple(joints),
         muscles=tuple(muscles),
@@ -214,7 +215,7 @@ def build(found: Recognised, *, collisions: bool = True, name: str | None = None
         program=job.assembly.program,
         source=found.source,
         findings=findings,
-        renamed=(*layout.table.renamed, *renamed),
+        renamed=(*renamed_robot(original, robot.name), *layout.table.renamed, *renamed),
         sections=sections(
             robot,
             job,
@@ -241,6 +242,8 @@ def _import_sdf(source: Path, name: str | None) -> ImportedModel:
             source=str(source),
             expected="frames 'muscle:NAME:1', 'muscle:NAME:2', ...",
         )
+    original = before.name if name is None else name
     if name is not None:
         robot = replace(robot, name=safe_name(name))
-    return ImportedModel(robot, "SDF", source, findings, renamed=tuple(table.renamed))
+    renamed = (*renamed_robot(original, robot.name), *table.renamed)
+    return ImportedModel(robot, "SDF", source, findings, renamed=renamed)

@@ -10,7 +10,7 @@ from cards_core.errors import DescriptionError
 from cards_core.formats.cad.assembly import Assembly
 from cards_core.formats.cad.config import JointEntry, PlaceName, unknown
 from cards_core.formats.cad.links import Import, Layout, rename
-from cards_core.formats.imports.findings import NameTable, safe_name
+from cards_core.formats.imports.findings import SAFE, NameTable, safe_name
 from cards_core.robot.elements import AXES_PER_KIND, WORLD, Joint, JointAxis
 from cards_core.spatial import Pose, matrix_quaternion
 from cards_core.typing import Vector3
@@ -83,7 +83,7 @@ def _configured(
     entry: JointEntry, layout: Layout, locate: Callable[[JointEntry, PlaceName], Vector3]
 ) -> Joint:
     if safe_name(entry.name) != entry.name:
-        raise entry.where.error(f"'{entry.name}' is no name", "letters, digits, _, - and .")
+        raise entry.where.error(f"'{entry.name}' is no name", SAFE)
     parent, child = _link(entry, "parent", layout), _link(entry, "child", layout)
     if parent == child:
         raise entry.where.error(f"joins '{parent}' to itself", "two links")

@@ -13,7 +13,7 @@ from cards_core.errors import DescriptionError
 from cards_core.formats.cad.assembly import Assembly, Component, Solid
 from cards_core.formats.cad.config import BodyEntry, Config
 from cards_core.formats.cad.materials import DEFAULT, DENSITIES, PLAUSIBLE
-from cards_core.formats.imports.findings import FindingList, NameTable, safe_name
+from cards_core.formats.imports.findings import SAFE, FindingList, NameTable, safe_name
 from cards_core.formats.imports.markers import Marker, parse_marker
 from cards_core.robot.elements import Collision, Inertia, Link, Mesh, Visual
 from cards_core.robot.inertia import inertia_problem
@@ -197,7 +197,7 @@ def _configured(layout: Layout, assembly: Assembly, config: Config) -> None:
     for name, patterns in config.links.items():
         where = config.top["links"][name]
         if safe_name(name) != name:
-            raise where.error(f"'{name}' is no name", "letters, digits, _, - and .")
+            raise where.error(f"'{name}' is no name", SAFE)
         layout.table.claim(name)
         first = None
         for pattern in patterns:

@@ -22,7 +22,7 @@ from cards_core.formats.cad.config import (
 )
 from cards_core.formats.cad.features import Feature, features_of
 from cards_core.formats.cad.links import Layout, MarkedComponent, rename
-from cards_core.formats.imports.findings import FindingList, NameTable, safe_name
+from cards_core.formats.imports.findings import SAFE, FindingList, NameTable, safe_name
 from cards_core.formats.imports.markers import MarkedPoint, muscle_paths
 from cards_core.robot.elements import (
     Cylinder,
@@ -177,7 +177,7 @@ def make_surfaces(places: Places, config: Config) -> list[WrapSurface]:
         add(name, places.marked_link(item), chosen, twice)
     for name, (feature, where) in config.surfaces.items():
         if safe_name(name) != name:
-            raise where.error(f"'{name}' is no name", "letters, digits, _, - and .")
+            raise where.error(f"'{name}' is no name", SAFE)
         if feature not in places.features:
             raise unknown(where, "feature", feature, list(places.features))
         places.used.add(feature)
@@ -304,7 +304,7 @@ def make_frames(places: Places, config: Config) -> list[Frame]:
         )
     for name, entry in config.frames.items():
         if safe_name(name) != name:
-            raise entry.where.error(f"'{name}' is no name", "letters, digits, _, - and .")
+            raise entry.where.error(f"'{name}' is no name", SAFE)
         position, found = places.find(entry.where["at"], entry.at)
         own = found or rename(places.layout, entry.link)
         if own is None:

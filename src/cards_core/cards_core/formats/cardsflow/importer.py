@@ -16,7 +16,7 @@ from cards_core.formats.cardsflow.muscles import (
     muscle_elements,
 )
 from cards_core.formats.cardsflow.upgrade import Upgrade, check_version
-from cards_core.formats.imports.findings import FindingList, safe_name
+from cards_core.formats.imports.findings import FindingList, renamed_robot, safe_name
 from cards_core.formats.imports.finishing import (
     BaseChoice,
     CollisionChoice,
@@ -104,10 +104,16 @@ def import_cardsflow(
     robot = restate_about_com(robot, inertias, inertia_about, findings)
     if muscles_root is not None:
         robot = _end_effectors(robot, muscles_root)
-    robot = dataclasses.replace(robot, name=safe_name(robot.name, "robot"))
+    original = robot.name
+    robot = dataclasses.replace(robot, name=safe_name(original, "robot"))
     robot, sections = finish(robot, findings, collisions=collisions)
     return ImportedModel(
-        robot, "CARDSflow", file, findings, renamed=tuple(upgrade.renamed), sections=sections
+        robot,
+        "CARDSflow",
+        file,
+        findings,
+        renamed=(*renamed_robot(original, robot.name), *upgrade.renamed),
+        sections=sections,
     )
 
 

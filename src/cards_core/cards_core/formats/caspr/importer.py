@@ -45,7 +45,7 @@ from cards_core.formats.caspr.operational_spaces import (
 from cards_core.formats.caspr.references import build_reference, settle_trajectories
 from cards_core.formats.caspr.report import ImportReport
 from cards_core.formats.caspr.trajectories import CasprTrajectory, read_trajectories
-from cards_core.formats.imports.findings import FindingList, NameTable, safe_name
+from cards_core.formats.imports.findings import FindingList, NameTable, renamed_robot, safe_name
 from cards_core.formats.imports.inertias import home_within_limits
 from cards_core.robot.elements import WORLD, Box, Cylinder, Link, Sphere, Visual
 from cards_core.robot.model import Robot
@@ -288,7 +288,7 @@ def import_caspr(
         trajectories=trajectories,
         inertia=inertia,
         feasibility=tuple(results),
-        renamed=tuple(names.renamed),
+        renamed=(*renamed_robot(files.name, robot.name), *names.renamed),
         findings=findings,
     )
     return CasprModel(

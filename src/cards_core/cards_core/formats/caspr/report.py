@@ -32,7 +32,7 @@ class ImportReport:
         bodies, coordinates, cables, cable_set, operational, trajectories: As in `CasprModel`.
         inertia: Validity of the inertias.
         feasibility: One entry per trajectory; empty if it was not checked.
-        renamed: (name in the files, our name) of links, joints and frames.
+        renamed: (name in the files, our name) of the robot, links, joints and frames.
         findings: Warnings and notes.
     """
 

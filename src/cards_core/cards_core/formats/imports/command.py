@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -143,6 +144,10 @@ def import_robot(
     for path in kept:
         print(f"kept, as it was changed since the earlier import: {path}")
     print(f"written to {target}" if target else "nothing written (no -o DIR)")
+    if target is not None:
+        has_muscles = bool(getattr(getattr(model, "robot", None), "muscles", True))
+        what = "./cards demo" if has_muscles else "./cards edit"
+        print(f"next: {what} {shlex.quote(str(target))}")
     return ExitCode.DONE
 
 

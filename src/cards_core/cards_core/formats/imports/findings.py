@@ -4,14 +4,16 @@ A `Finding` is never an error; errors are exceptions. The importer collects find
 `FindingList` and new names in a `NameTable`, the report prints them.
 
 Names in other programs' files are often free text (``IPAnema 1 (Fraunhofer IPA)``) and need not be
-unique. Ours are safe in SDF, ROS messages, YAML and file systems: they consist of letters, digits,
-``_``, ``-`` and ``.``, at most 100 of them; every run of others becomes one ``_``. Links, joints
-and frames share one name space, as SDF demands.
+unique. Ours can be typed in a shell and in YAML without quotes, too: they consist of letters and
+digits of any script, ``_``, ``-`` and ``.``; every run of other characters becomes one ``_``.
+SDF, MJCF, ROS messages and file systems have all of these; names of ROS topics do not, and are
+made of the others where they are needed. Links, joints and frames share one name space, as SDF
+demands.
 """
 
 from __future__ import annotations
 
-import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -139,17 +141,45 @@ class FindingList:
 # Names -----------------------------------------------------------------------------------------
 
 
-_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
+SAFE = "letters and digits of any script, _, - and ."
+"""What safe names consist of, for messages."""
+
+MOST_CHARACTERS = LONGEST - 6
+"""Of a safe name: a number may follow where it is not unique."""
+
+MOST_BYTES = 200
+"""Of a safe name in UTF-8: names of files, with more in them, may have 255."""
 
 
 def safe_name(text: str, fallback: str = "unnamed") -> str:
     """Return ``text`` with unsafe characters replaced, ``fallback`` if nothing is left.
 
-    What is longer than a name may be is cut.
+    Args:
+        text: Name in another program's file.
+        fallback: Name of what has none.
     """
-    name = _UNSAFE.sub("_", text.strip()).strip("_.")
+    composed = unicodedata.normalize("NFC", text.strip())
+    kept = "".join(c if _is_safe(c) else " " for c in composed)
+    name = "_".join(part for part in kept.split(" ") if part)
+    name = name[:MOST_CHARACTERS].encode()[:MOST_BYTES].decode(errors="ignore")
     # a leading dash would read as an option on a command line
-    return name.lstrip("-")[:LONGEST].rstrip("_.") or fallback
+    return name.lstrip("-_.").rstrip("_.") or fallback
+
+
+def _is_safe(character: str) -> bool:
+    # marks are parts of letters, such as the vowels of many scripts
+    letter = character.isalnum() or unicodedata.category(character)[0] == "M"
+    return (letter and character.isprintable()) or character in "_.-"
+
+
+def renamed_robot(original: str, name: str) -> tuple[tuple[str, str], ...]:
+    """Return the line of a report on a robot's name, none if it is the file's.
+
+    Args:
+        original: Name in the file, or what it was asked to be called.
+        name: Ours.
+    """
+    return () if original == name else ((original, name),)
 
 
 class NameTable:

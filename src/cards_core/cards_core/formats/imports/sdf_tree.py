@@ -31,13 +31,12 @@ def add(
     Args:
         parent: Takes it; None: nothing does.
         tag: Its name.
-        like: Gives file and line.
+        like: Gives file and line, and how errors speak of it.
         text: Its text.
         attributes: Its attributes.
     """
-    element = XmlElement(tag, attributes)
+    element = like.another(tag, attributes)
     element.text = text
-    element.line, element.source = like.line, like.source
     if parent is not None:
         parent.append(element)
         element.parent = parent

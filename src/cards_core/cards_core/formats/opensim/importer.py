@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cards_core.formats.imports.findings import FindingList, NameTable
+from cards_core.formats.imports.findings import FindingList, NameTable, renamed_robot
 from cards_core.formats.imports.model import ImportedModel, Section, table
 from cards_core.formats.opensim.joints import ConvertedJoints, CoordinateMap, convert_joints
 from cards_core.formats.opensim.kinematics import effective, free_coordinates, length, polyline
@@ -119,7 +119,12 @@ def import_osim(
     robot = _repaired(robot, source, findings)
     errors = _errors(source, robot, joints, names=names, paths=paths, poses=poses)
     _say(source, joints, paths, errors, findings)
-    renamed = (*links.renamed, *claim.renamed, *muscle_names.renamed)
+    renamed = (
+        *renamed_robot(source.name.removesuffix(".osim"), robot.name),
+        *links.renamed,
+        *claim.renamed,
+        *muscle_names.renamed,
+    )
     model = ImportedModel(
         robot, "OpenSim", source.path, findings, renamed,
         _sections(source, joints, paths, errors, names),

@@ -99,7 +99,7 @@ def import_urdf(
     _report_merged(robot, merged, findings)
     robot, sections = finish(robot, findings, collisions=collisions)
     there = {x.name for x in robot.links} | {x.name for x in robot.joints}
-    there |= {x.name for x in robot.frames}
+    there |= {robot.name} | {x.name for x in robot.frames}
     renamed = [item for item in reader.renamed if item[1] in there]
     return ImportedModel(
         robot,

@@ -29,6 +29,7 @@ from typing import Any
 
 from cards_core.formats.imports.sdf_tree import add, add_plugin
 from cards_core.formats.sdf.muscle_path import SHAPES
+from cards_core.formats.urdf.yaml_element import YamlElement
 from cards_core.formats.xml_lines import XmlElement
 from cards_core.yaml_fields import Field, read_yaml
 
@@ -94,9 +95,10 @@ def _entries(top: Field, key: str) -> list[tuple[str, Field]]:
 
 def _like(field: Field) -> XmlElement:
     """Return an element that stands where a value of the YAML file stands."""
-    element = XmlElement("yaml")
+    element = YamlElement("yaml")
     element.source = field.document.source
     element.line = field.document.line(field.place) or 0
+    element.field = field
     return element
 
 

@@ -16,8 +16,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from cards_core.errors import DescriptionError
-from cards_core.formats.imports.findings import FindingList, NameTable
+from cards_core.formats.imports.findings import FindingList, NameTable, renamed_robot, safe_name
 from cards_core.formats.imports.meshes import find_mesh
+from cards_core.formats.imports.next_command import other_format
 from cards_core.formats.imports.sdf_tree import add, check_links
 from cards_core.formats.sdf.elements import numbers as as_text
 from cards_core.formats.sdf.elements import rotation_to
@@ -71,8 +72,10 @@ def check_root(root: XmlElement, name: str) -> None:
             expected=f"its output: xacro {Path(name).name} > robot.urdf",
         )
     if root.tag != "robot":
-        known = {"sdf": " (an SDF)", "mujoco": " (an MJCF)"}
-        raise root.error(f"not a URDF{known.get(root.tag, '')}", "<robot> as root")
+        if other := other_format(root):
+            raise root.error(f"not a URDF ({other[0]})", other[1])
+        what = " (an SDF)" if root.tag == "sdf" else ""
+        raise root.error(f"not a URDF{what}", "<robot> as root")
 
 
 @dataclass
@@ -118,7 +121,8 @@ class UrdfReader:
         for material in robot.children("material"):
             self._colour(material)
         sdf = add(None, "sdf", robot, version=VERSIONS[-2])
-        name = NameTable().claim(robot.get("name", ""), "robot")
+        original = robot.get("name", "")
+        name = safe_name(original, "robot")
         model = add(sdf, "model", robot, name=name)
         parents = self._parents(robot)
         for element in robot:
@@ -126,7 +130,8 @@ class UrdfReader:
                 self._link(model, element, parents)
             elif element.tag == "joint":
                 self._joint(model, element)
-        self.renamed = [item for item in self._names.renamed if item[0] != WORLD]
+        self.renamed = [*renamed_robot(original, name)]
+        self.renamed += [item for item in self._names.renamed if item[0] != WORLD]
         return sdf
 
     def _declare(self, robot: XmlElement) -> None:
