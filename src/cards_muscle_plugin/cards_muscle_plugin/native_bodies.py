@@ -5,9 +5,6 @@ and kept in the cache of compiled code. It needs what Gazebo's development packa
 pkg-config), pybind11's headers in the version that the bindings were built with, and a C++
 compiler. Where one of them is missing, `cards_muscle_plugin.gazebo` goes through the bindings link
 by link, which gives the same numbers and takes longer.
-
-``python -m cards_muscle_plugin.native_bodies`` compiles it beforehand, as launch files and
-``./cards`` do before they start Gazebo.
 """
 
 from __future__ import annotations
@@ -27,8 +24,8 @@ from typing import Any
 
 from cards_core.codegen.cache import build_folder, cache_folder, publish
 from cards_core.codegen.toolchain import COMPILE_TIMEOUT, target
-from cards_core.errors import CardsError, CompilationError
-from cards_ros.gazebo_bindings import Bindings, bindings
+from cards_core.errors import CompilationError
+from cards_ros.gazebo_bindings import Bindings
 
 NAME = "cards_gazebo_bodies"
 SOURCE = Path(__file__).with_name("native") / "bodies.cc"
@@ -107,6 +104,7 @@ def _compile(library: Path, bindings_name: str, work: Path) -> None:
     environment = os.environ | {"PKG_CONFIG_PATH": os.pathsep.join(_package_folders(library))}
     found = _output(["pkg-config", "--cflags", "--libs", package], work, environment).split()
     include = sysconfig.get_path("include", vars={"base": sys.base_prefix})
+    print("cards: compiling the native access to Gazebo's links, once", flush=True)
     command = [compiler, "-O2", "-ffp-contract=off", "-fPIC", "-shared", "-w", "-o", _file()]
     command += [str(SOURCE), f"-I{include}", *_pybind11(), *found]
     _output(command, work, None)
@@ -120,6 +118,8 @@ def _package_folders(library: Path) -> Iterator[str]:
     for parent in library.parents[1:5]:
         if (parent / "pkgconfig").is_dir():
             yield str(parent / "pkgconfig")
+        if parent.name.endswith("_vendor"):  # of ROS: each library has a folder of its own
+            yield from map(str, sorted(parent.parent.glob("*_vendor/lib/pkgconfig")))
     for variable in ("CMAKE_PREFIX_PATH", "AMENT_PREFIX_PATH"):
         for prefix in filter(None, os.environ.get(variable, "").split(os.pathsep)):
             if (folder := Path(prefix, "lib", "pkgconfig")).is_dir():
@@ -152,17 +152,3 @@ def _output(command: list[str], work: Path, environment: dict[str, str] | None) 
         wrong = next((line for line in said if "error" in line), said[0] if said else "failed")
         raise CompilationError(f"{Path(command[0]).name}: {wrong}")
     return done.stdout
-
-
-def main() -> int:
-    """Compile; say on standard error what is missing."""
-    try:
-        load_bodies(bindings())
-    except CardsError as error:
-        print(f"links are read one by one in Gazebo, which takes longer: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

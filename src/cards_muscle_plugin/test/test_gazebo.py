@@ -2,6 +2,7 @@
 
 import math
 import re
+import time
 
 import numpy as np
 import pytest
@@ -19,14 +20,18 @@ from cards_core.dynamics import make_dynamics
 from cards_core.formats import load, read_sdf, write_model
 from cards_core.formats.sdf.muscle_block import MODULE
 from cards_core.robot.state import RobotState
+from cards_muscle_plugin.ports import KNOWN
 from cards_ros import topics
 from cards_ros.diagnostics import Level
-from cards_ros.testing import Probe, end_process, start_process
+from cards_ros.testing import PATIENCE, Probe, end_process, start_process
 
 pytestmark = [pytest.mark.ros, pytest.mark.gazebo]
 
 MUSCLES = [muscle.name for muscle in load("planar_2r").muscles]
 ARM = load("planar_2r").source
+
+COMPARE = """<plugin filename="gz-sim-python-system-loader-system"
+ name="gz::sim::systems::PythonSystemLoader"><module_name>compare_bodies</module_name></plugin>"""
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +71,36 @@ def changed_arm(folder, *changes):
     file = folder / "model.sdf"
     file.write_text(text)
     return f"<include><uri>{file}</uri></include>"
+
+
+def test_natively_as_one_by_one(gazebo, domain, monkeypatch, tmp_path):
+    """What is read natively is equal to the last bit, and so is the motion that wrenches cause."""
+    monkeypatch.setenv("COMPARE_FILE", str(tmp_path / "rows"))
+    monkeypatch.setenv("COMPARE_JOINTS", "joint_1 joint_2")
+    monkeypatch.setenv("PYTHONPATH", __file__.rpartition("/")[0], prepend=":")
+    text = re.sub(r"<plugin.*?</plugin>", COMPARE, open(ARM).read(), flags=re.S)  # noqa: SIM115
+    assert COMPARE in text
+    text = text[text.index("<model") : text.index("</sdf>")]
+    tables = []
+    for name in ("native", "single"):
+        file = tmp_path / f"rows-{name}"
+        model = re.sub(r'<model name="\w+"', f'<model name="{name}"', text, count=1)
+        with GazeboRun(gazebo, domain, model) as run:
+            end = time.monotonic() + PATIENCE
+            while not file.exists() or file.read_text().count("\n") < 200:
+                if "pybind11" in run.text() or "pkg-config" in run.text():
+                    pytest.skip("Gazebo's headers or pybind11 are missing")
+                assert run.alive, run.text()
+                assert time.monotonic() < end, run.text()
+                time.sleep(0.1)
+        rows = file.read_text().splitlines()[:200]
+        tables.append(np.array([row.split() for row in rows], dtype=float))
+    for table in tables:
+        known = (table[:, :2] == KNOWN).all(axis=1)
+        assert known.sum() > 190
+        assert (table[known, 2:5] == (3, 2, 1)).all()
+    assert np.ptp(tables[0][:, 5]) > 0.01  # it moves
+    assert tables[0][:, 5:].tobytes() == tables[1][:, 5:].tobytes()
 
 
 # Life of a robot ------------------------------------------------------------------------------
@@ -433,8 +468,10 @@ def test_open_loop_is_that_of_the_embedded_simulator(gazebo, domain, tmp_path):
     assert error[1] == pytest.approx(error[0] / 2, rel=0.2)
 
 
-def test_the_real_controller_tracks_the_flower(gazebo, domain, probe, tmp_path):
-    parameters = {"mode": "lockstep", "duration": 4.0, "log_dir": tmp_path}
+@pytest.mark.parametrize("mode", ["lockstep", "as_fast_as_possible"])
+def test_the_real_controller_tracks_the_flower(gazebo, domain, probe, tmp_path, mode):
+    """As fast as possible no worse than in lockstep: Gazebo does not outrun the controller."""
+    parameters = {"mode": mode, "duration": 4.0, "log_dir": tmp_path}
     with GazeboRun(gazebo, domain, include("roboy_arm"), **parameters) as run:
         controller = start_process(
             "controllers.ctc_operational",

@@ -36,6 +36,7 @@ class Model(FakeSimulator):
     """Stands in for Gazebo's model and world."""
 
     world_name = "test"
+    slow = ""
 
     def bind(self, ecm):
         assert ecm == "ecm"

@@ -102,12 +102,11 @@ class PlateCoupling(PlateDynamics):
             Force and moment of rods and load about the plate's origin, model's axes, (6,), and the
             state to which the step leads.
         """
-        place, turn = self.pose[:3, 3].copy(), self.pose[:3, :3].copy()
+        start = self.pose.copy()
         step = self.step(dt, q, load)
-        spin = rotation_log(step.pose[:3, :3] @ turn.T)
-        self._wanted = np.concatenate([step.pose[:3, 3] - place, spin]) / dt
-        mass, bias = self._inertia(turn, self._measured)
-        out = mass @ (self._wanted - self._measured) / dt + bias - self._weight(turn)
+        spin = rotation_log(step.pose[:3, :3] @ start[:3, :3].T)
+        self._wanted = np.concatenate([step.pose[:3, 3] - start[:3, 3], spin]) / dt
+        out = self._native.wrench(dt, start, self._measured, self._wanted)
         return out, step
 
 

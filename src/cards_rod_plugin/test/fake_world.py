@@ -60,6 +60,7 @@ class FakeWorld:
     """
 
     world_name = "test"
+    slow = ""  # nothing is read one by one that could be read at once
 
     def __init__(self, robot, *, base=None, path=None, gravity=(0.0, 0.0, -9.81)):
         self.robot = read_rod_robot(robot)

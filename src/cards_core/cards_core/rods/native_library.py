@@ -19,6 +19,7 @@ SOURCES: tuple[str, ...] = (
     "robot_system",
     "robot_solve",
     "robot_calls",
+    "plate_step",
 )
 """Files of ``native/``, each using those before it."""
 

@@ -164,7 +164,7 @@ def test_free_plate_keeps_its_momentum():
     dynamics.start(slack, twist=np.array([0.1, 0.0, 0.2, 0.5, 1.0, 0.2]))
 
     def momentum():
-        mass, _ = dynamics._inertia(dynamics.pose[:3, :3], dynamics.twist)
+        mass, _ = dynamics._native.inertia(dynamics.pose, dynamics.twist)
         linear, angular = np.split(mass @ dynamics.twist, 2)
         return np.concatenate([linear, angular + np.cross(dynamics.pose[:3, 3], linear)])
 
@@ -201,7 +201,7 @@ def test_inertia_of_the_rods_brings_the_frequency_down():
     exact = natural_frequencies(rods)
     light = PlateDynamics(robot, solver)
     light.start(solution)
-    own, _ = light._inertia(np.eye(3), np.zeros(6))
+    own, _ = light._native.inertia(np.eye(4), np.zeros(6))
     heavy = PlateDynamics(robot, solver, rod_inertia=reduced_inertia(rods) - own)
     heavy.start(solution)
     # the reduction lets the rods follow statically, which makes it an upper bound

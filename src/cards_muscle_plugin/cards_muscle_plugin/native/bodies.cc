@@ -173,9 +173,11 @@ PYBIND11_MODULE(cards_gazebo_bodies, module) {
   py::class_<Bodies>(module, "Bodies", py::module_local())
       .def(py::init<std::vector<std::tuple<sim::Entity, Array, Array>>,
                     std::vector<std::tuple<sim::Entity, Array, Array>>,
-                    std::vector<std::pair<std::size_t, sim::Entity>>>())
+                    std::vector<std::pair<std::size_t, sim::Entity>>>(),
+           // an array that had to be converted would be a copy, into which nobody looks
+           py::arg("links").noconvert(), py::arg("joints").noconvert(), py::arg("pulled"))
       .def("read", &Bodies::Read)
-      .def("pull", &Bodies::Pull);
+      .def("pull", &Bodies::Pull, py::arg("ecm"), py::arg("wrenches"));
   module.def("move", &Move);
   // raises TypeError unless this module knows Gazebo's class, i.e. has the bindings' pybind11
   module.def("probe", [](const Manager &) {});

@@ -23,12 +23,13 @@ import numpy as np
 
 from cards_core.checks import finite_array
 from cards_core.errors import RodError
+from cards_core.rods.dynamics.native_plate import NativePlate
 from cards_core.rods.robots.limb_failure import YieldCheck
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
-from cards_core.spatial import hat, quaternion_matrix, rotation_exp
+from cards_core.spatial import hat
 from cards_core.typing import Array, Matrix3
 
 HALVINGS = 6
@@ -104,12 +105,21 @@ class PlateDynamics:
         self.damping = damping
         self.accuracy = accuracy
         self.drag = np.repeat(np.asarray(drag, dtype=float), 3)
-        self._mass = _mass_matrix(robot)
+        mass = _mass_matrix(robot)
         if rod_inertia is not None:
-            self._mass += finite_array(rod_inertia, "rod_inertia", (6, 6))
+            mass += finite_array(rod_inertia, "rod_inertia", (6, 6))
+        self._native = NativePlate(
+            robot.plate,
+            mass,
+            np.asarray(solver.gravity),
+            np.asarray(solver.slots),
+            theta=theta,
+            damping=damping,
+            drag=self.drag,
+        )
         self.time = 0.0
-        self._free = np.asarray(solver.slots)
-        self._block = np.ix_(self._free, self._free)
+        free = np.asarray(solver.slots)
+        self._block = np.ix_(free, free)
         self.pose = robot.home_pose
         self.twist = np.zeros(6)
         self.q = robot.home_q
@@ -184,7 +194,7 @@ class PlateDynamics:
 
     def kinetic_energy(self) -> float:
         """Return the kinetic energy of the plate, [J]."""
-        mass, _ = self._inertia(self.pose[:3, :3], self.twist)
+        mass, _ = self._native.inertia(self.pose, self.twist)
         return 0.5 * float(self.twist @ mass @ self.twist)
 
     def frequencies(self) -> Array:
@@ -195,7 +205,7 @@ class PlateDynamics:
         if self._solution is None:
             raise RodError("PlateDynamics.frequencies before start; expected start(solution)")
         free = self._block
-        mass, _ = self._inertia(self.pose[:3, :3], self.twist)
+        mass, _ = self._native.inertia(self.pose, self.twist)
         stiffness = self._solution.stiffness[free]
         inverse = np.linalg.inv(np.linalg.cholesky(mass[free]))
         values = np.linalg.eigvalsh(inverse @ (0.5 * (stiffness + stiffness.T)) @ inverse.T)
@@ -215,58 +225,32 @@ class PlateDynamics:
         solution = self._solution
         assert solution is not None
         load, frame = self._load
-        rotation, v, theta = self.pose[:3, :3], self.twist, self.theta
+        v, native = self.twist, self._native
         linear = solution.linear
         stiffness = linear.stiffness
         if linear.eigenvalues[0] < 0.0:
             vectors, values = linear.eigenvectors, np.maximum(linear.eigenvalues, 0.0)
             stiffness = (vectors.T * values) @ vectors
-        mass, bias = self._inertia(rotation, v)
-        force = solution.plate_wrench + self._weight(rotation) - bias
-        force = force + (load if frame == "world" else _turned(rotation, load))
-        force = force + theta * (linear.joints @ (q - self.q))
-        damping = self.damping * stiffness + np.diag(self.drag)
-        left = mass + (theta * dt) ** 2 * stiffness + theta * dt * damping
-        right = dt * (force - theta * dt * (stiffness @ v) - damping @ v)
-        change = np.zeros(6)
-        free = self._free
-        change[free] = np.linalg.solve(left[self._block], right[free])
-        move = dt * (v + theta * change)
-        pose = self.pose.copy()
-        pose[:3, 3] += move[:3]
-        pose[:3, :3] = quaternion_matrix(rotation_exp(move[3:])) @ rotation
-        if not np.all(np.isfinite(pose)):
+        driven = linear.joints @ (q - self.q)
+        force = solution.plate_wrench + self.theta * driven
+        force += load if frame == "world" else _turned(self.pose[:3, :3], load)
+        found = native.advance(dt, self.pose, v, force, stiffness)
+        if found is None:
             return False
+        change, move, pose = found
         if math.hypot(*move[:3].tolist()) > 2.0 * LONGEST_MOVE:
             return False
-        found = self.solver.limbs(q, pose, start=solution, wrench=load, frame=frame)
-        if not found.converged:
+        rods = self.solver.limbs(q, pose, start=solution, wrench=load, frame=frame)
+        if not rods.converged:
             return False
         if not last:
-            expected = (
-                solution.plate_wrench - linear.stiffness @ move + linear.joints @ (q - self.q)
-            )
-            missed = 0.5 * dt * (found.plate_wrench - expected)[free]
-            square = missed @ np.linalg.solve(mass[self._block], missed)
+            expected = solution.plate_wrench - linear.stiffness @ move + driven
+            impulse = 0.5 * dt * (rods.plate_wrench - expected)
+            square = native.missed(self.pose, v, impulse)
             if square > self.robot.plate.mass * self.accuracy**2:
                 return False
-        self._solution, self.q, self.pose, self.twist = found, q, pose, v + change
+        self._solution, self.q, self.pose, self.twist = rods, q, pose, v + change
         return True
-
-    def _inertia(self, rotation: Matrix3, twist: Array) -> tuple[Array, Array]:
-        """Return mass matrix and gyroscopic wrench about the plate's origin, world axes."""
-        plate = self.robot.plate
-        turned = np.zeros((6, 6))
-        turned[:3, :3] = turned[3:, 3:] = rotation
-        arm, spin = rotation @ plate.com, twist[3:]
-        turning = hat(spin)  # faster than np.cross
-        pull = plate.mass * (turning @ (turning @ arm))
-        swirl = turning @ (rotation @ (plate.inertia @ (rotation.T @ spin))) + hat(arm) @ pull
-        return turned @ self._mass @ turned.T, np.concatenate([pull, swirl])
-
-    def _weight(self, rotation: Matrix3) -> Array:
-        force = self.robot.plate.mass * np.asarray(self.solver.gravity)
-        return np.concatenate([force, hat(rotation @ self.robot.plate.com) @ force])
 
     def _hold(self, dt: float, solves: int) -> PlateStep:
         self.twist = np.zeros(6)
