@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 from cards_core.codegen.toolchain import find_compiler
+from cards_hardware.boards.board import Board
 from cards_hardware.hil.relay import Relay
 from cards_hardware.hil.rig import Rig
-from cards_hardware.protocol import EventCode, State, unpack
+from cards_hardware.protocol import EventCode, ParameterId, State, unpack
 
 pytestmark = [
     pytest.mark.serial,
@@ -46,6 +47,13 @@ def bench(tmp_path_factory):
             stack.enter_context(Relay(port, folder / f"port{i}"))
             for i, port in enumerate(rig.ports)
         ]
+        for relay in relays:
+            board = Board.direct(str(relay.link))
+            board.open()
+            # pseudo-terminals of a busy machine deliver up to 0.1 s late
+            board.set_parameter(ParameterId.HEARTBEAT_TIMEOUT, 0, 250)
+            board.set_parameter(ParameterId.WATCHDOG_RELAX, 0, 250)
+            board.close()
         yield SimpleNamespace(file=file, relays=relays)
 
 
@@ -86,15 +94,15 @@ def within(times, begin, end):
 
 
 def test_heartbeats_go_on_while_the_interpreter_is_held_longer_than_a_board_waits(bench):
-    # 0.3 s is three times HEARTBEAT_TIMEOUT, after which an armed board switches its drives off
-    found = run(bench, hold=0.3, period=0.35, seconds=3.0, commanded=False)
+    # twice HEARTBEAT_TIMEOUT, after which an armed board switches its drives off
+    found = run(bench, hold=0.5, period=0.55, seconds=3.0, commanded=False)
     assert found["armed"]
     assert len(found["hogs"]) >= 3
     for relay, board in zip(bench.relays, found["boards"], strict=True):
         assert not events(relay, EventCode.HEARTBEAT_LOST)
         assert board["state"] == State.ARMED.name
         times = beats(relay)
-        # 60 each, if this machine has nothing else to do
+        # 100 each, if this machine has nothing else to do
         assert all(within(times, begin, end) >= 4 for begin, end in found["hogs"])
         assert board["unread"] == 0
 
@@ -104,8 +112,8 @@ def test_no_board_relaxes_when_the_interpreter_is_held_80_ms_of_every_100(bench)
     assert found["commands"] >= 20
     for relay in bench.relays:
         assert not events(relay, EventCode.HEARTBEAT_LOST)
-        # a machine that stands still for longer makes the gap that only the hog must not make
-        if found["longest"] < 0.095:
+        # a machine that stands still makes the gap that the hog must not make
+        if found["longest"] < 0.15:
             assert not events(relay, EventCode.COMMAND_LOST)
             assert found["armed"]
             assert not found["refused"]
@@ -124,7 +132,7 @@ def test_a_host_that_hangs_is_no_host(bench):
     ((begin, end),) = found["hogs"]
     for relay in bench.relays:
         (lost,) = events(relay, EventCode.HEARTBEAT_LOST)
-        assert lost["value"] >= 100_000
+        assert lost["value"] >= 250_000
         times = beats(relay)
         assert within(times, begin + 1.1, end - 0.1) == 0
         assert within(times, begin, begin + 1.1) >= 10
