@@ -644,10 +644,13 @@ def test_ctrl_c_keeps_the_run_and_leaves_nothing(cards, tmp_path):
         settings = wait(
             lambda out=out: list((out / "boards").glob("board_*")) if out.exists() else [],
             "boards",
+            240.0,  # a busy machine compiles and loads for long
         )
         assert settings
         log = out / "logs" / "hardware.log"
-        wait(lambda log=log: log.exists() and "]: active: " in log.read_text(), "the bridge", 60.0)
+        wait(
+            lambda log=log: log.exists() and "]: active: " in log.read_text(), "the bridge", 240.0
+        )
         time.sleep(5.0)
         lost = "]: inactive: a board is" in log.read_text()  # the machine stood still, see `demo`
         before = _children(run.pid)

@@ -26,24 +26,6 @@ class Histogram:
         """Number of all times."""
         return sum(self.counts)
 
-    def quantile(self, share: float) -> float:
-        """Return the end of the bin in which a share of all times is reached, [s].
-
-        Args:
-            share: From 0 to 1.
-
-        Returns:
-            NaN without times, infinity for the last bin.
-        """
-        if not self.total:
-            return float("nan")
-        below = 0
-        for count, end in zip(self.counts, ENDS, strict=False):
-            below += count
-            if below >= share * self.total:
-                return end * 1e-6
-        return float("inf")
-
     def __str__(self) -> str:
         """Bins that hold something: ``<=50us 980, <=100us 18, >100ms 2``."""
         names = [f"<={_time(end)}" for end in ENDS] + [f">{_time(ENDS[-1])}"]

@@ -414,7 +414,7 @@ class Hardware:
         return HardwareStatus(
             boards,
             all(board.connected for board in self.boards),
-            self._armed,
+            self._armed and all(board.armed for board in self.boards),
             self._problem(),
             self.lines.command_counts(),
             self.lines.scheduled,

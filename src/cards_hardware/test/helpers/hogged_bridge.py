@@ -53,8 +53,8 @@ class Hog(threading.Thread):
 def run(settings):
     robot = load(settings["robot"])
     layout = read_layout(settings["boards"], robot, port=settings["ports"])
-    events = []
-    hardware = Hardware(robot, layout, on_event=events.append)
+    events, woken = [], threading.Event()
+    hardware = Hardware(robot, layout, on_event=events.append, on_state=woken.set)
     for tries in reversed(range(5)):  # a busy machine may answer late
         try:
             hardware.open()
@@ -70,8 +70,9 @@ def run(settings):
     hog.start()
     wanted = np.full(len(robot.muscles), 30.0)
     while time.monotonic() < end and not refused:
+        woken.wait(0.02)
+        woken.clear()
         if hardware.take() is None:
-            time.sleep(1e-4)
             continue
         states += 1
         if not settings["commanded"]:
