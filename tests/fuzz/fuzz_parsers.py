@@ -268,8 +268,10 @@ def traj(data: bytes) -> object:
 
 
 def layout(data: bytes) -> object:
+    from cards_hardware.boards import layout as module
     from cards_hardware.boards.layout import read_layout
 
+    module._SAMPLES = 4  # poses of the windows of lengths: precision, not reading
     robot = _robot()
     return read_layout(
         _file("planar_2r.boards.yaml", data), robot, port="/dev/null", dynamics=_dynamics()
