@@ -1,6 +1,6 @@
-"""Run tests with all C of CARDS compiled with the compiler's sanitizers; see fuzz/README.md.
+"""Run tests with all C of CARDS compiled with the compiler's sanitizers; see README.md.
 
-    python tests/sanitize.py [--threads] [--cache FOLDER] [TEST ...]
+    python tests/fuzz/sanitize.py [--threads] [--cache FOLDER] [TEST ...]
 
 Without tests: those of every library that is written in C. Ends as pytest does; what a sanitizer
 finds ends the process at once, with its report.
@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[1]
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 CORE = "src/cards_core/test"
 
@@ -95,9 +95,9 @@ def command(arguments: list[str], *, threads: bool = False) -> list[str]:
 def main() -> int:
     """Run the tests."""
     parser = argparse.ArgumentParser(
-        prog="tests/sanitize.py",
+        prog="tests/fuzz/sanitize.py",
         description="Run tests with all C compiled with the compiler's sanitizers.",
-        epilog="example: python tests/sanitize.py src/cards_core/test/rods -x",
+        epilog="example: python tests/fuzz/sanitize.py src/cards_core/test/rods -x",
     )
     parser.add_argument("--threads", action="store_true",
                         help="look at threads, not at memory and undefined behaviour")  # fmt: skip
