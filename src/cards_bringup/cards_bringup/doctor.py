@@ -344,13 +344,13 @@ def check_compiler(here: Installation) -> Iterator[Finding]:
 def check_cache(here: Installation) -> Iterator[Finding]:
     """Whether compiled models can be kept."""
     try:
-        from cards_core.codegen.cache import cache_folder
+        from cards_core.codegen.cache import cache_folder, trusted_cache
     except ImportError as error:
         yield Finding("cache folder", "WARN", f"not looked at: {error}", here.install(again=True))
         return
     folder = cache_folder()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        trusted_cache()
         with tempfile.NamedTemporaryFile(dir=folder):
             pass
     except OSError as error:
@@ -358,7 +358,7 @@ def check_cache(here: Installation) -> Iterator[Finding]:
             "cache folder",
             "WARN",
             f"{folder}: {error.strerror}; models are recompiled each time",
-            "let CARDS_CACHE name a folder that you may write",
+            "let CARDS_CACHE name a folder that you may write, and nobody else",
         )
         return
     models = sum(1 for _ in folder.glob("*/*.so"))

@@ -13,12 +13,15 @@ whatever NumPy finds wrong with a file.
 from __future__ import annotations
 
 import csv
+import lzma
 import math
+import struct
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from zipfile import BadZipFile
 
 import numpy as np
@@ -126,8 +129,8 @@ _REAL = "biuf"
 """Kinds of `numpy.dtype` that are real numbers: boolean, integers, floating point."""
 
 _UNREADABLE = (
-    OSError, ValueError, EOFError, KeyError, TypeError, MemoryError, RuntimeError, BadZipFile,
-    zlib.error,
+    OSError, ValueError, EOFError, KeyError, TypeError, MemoryError, RuntimeError, OverflowError,
+    BadZipFile, zlib.error, lzma.LZMAError, struct.error, SyntaxError, TokenError,
 )  # fmt: skip
 """What NumPy and zipfile raise for damaged, cut, encrypted and absurdly large archives."""
 

@@ -39,6 +39,17 @@ _HINTS = {
 }
 """What PyYAML complains of, and what would be right."""
 
+_YAML = "tag:yaml.org,2002:"
+
+_TAGS = frozenset(
+    _YAML + kind
+    for kind in (
+        *("map", "seq", "str", "int", "float", "bool", "null"),
+        *("timestamp", "value", "merge"),  # which PyYAML finds in plain texts such as 2026-01-01
+    )
+)
+"""Kinds of values; all others would stand for objects of some program."""
+
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
@@ -153,6 +164,13 @@ class _Plain:
                 source=self._document.source,
                 line=line,
                 expected=f"at most {MAX_DEPTH} levels and {MAX_VALUES} values",
+            )
+        if node.tag not in _TAGS:
+            raise DescriptionError(
+                f"tag '{node.tag.replace(_YAML, '!!')[:60]}'",
+                source=self._document.source,
+                line=line,
+                expected="plain values; objects are not made",
             )
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, place, depth)

@@ -24,6 +24,7 @@ BASE = {
     "executable",
     "files",
     "names",
+    "permissions",
     "plugins",
     "saved_states",
     "shared_files",

@@ -12,6 +12,7 @@ import pickle
 from dataclasses import dataclass
 from pathlib import Path
 
+from cards_core.permissions import check_private
 from cards_core.robot.elements import Collision, Link
 
 VARIABLE = "CARDS_GAZEBO_SURROUNDINGS"
@@ -40,16 +41,19 @@ def surroundings_of(robot: str) -> Surroundings | None:
         robot: Its name in the world.
 
     Raises:
+        PermissionError: Others can write the file: what is unpickled must be ours.
         OSError: The file cannot be read.
     """
     file = os.environ.get(VARIABLE, "")
     if not file:
         return None
+    check_private(Path(file))
     known: dict[str, Surroundings] = pickle.loads(Path(file).read_bytes())
     return known.get(robot)
 
 
 def leave_surroundings(file: Path, known: dict[str, Surroundings]) -> dict[str, str]:
     """Write the file; return the variable that names it."""
+    file.touch(mode=0o600)
     file.write_bytes(pickle.dumps(known))
     return {VARIABLE: str(file)}

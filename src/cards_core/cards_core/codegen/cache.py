@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cards_core.codegen.toolchain import target
 from cards_core.errors import CompilationError
+from cards_core.permissions import check_private
 
 SOURCES = (
     "codegen",
@@ -31,6 +32,19 @@ def cache_folder() -> Path:
         return Path(folder)
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "cards"
+
+
+def trusted_cache() -> Path:
+    """Return `cache_folder`, made if there is none: for code that is loaded from there.
+
+    Raises:
+        PermissionError: Others can write it, and so could run code as this user.
+        OSError: It cannot be made or looked at.
+    """
+    folder = cache_folder()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    check_private(folder)
+    return folder
 
 
 def source_digest() -> bytes:

@@ -8,7 +8,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from cards_core.codegen.cache import build_folder, cache_folder, publish
+from cards_core.codegen.cache import build_folder, publish, trusted_cache
 from cards_core.codegen.toolchain import NO_COMPILER, compile_shared, find_compiler, target
 from cards_core.errors import CompilationError
 
@@ -30,24 +30,30 @@ def load_library(name: str, source: str) -> ctypes.CDLL:
         CompilationError: There is no C compiler, or it refused the text.
     """
     key = hashlib.sha256(f"library {target()} {source}".encode()).hexdigest()[:32]
-    folder = cache_folder() / key
-    if _good(folder):
+    folder, problem = None, ""
+    try:
+        folder = trusted_cache() / key
+    except (OSError, RuntimeError) as error:
+        problem = str(error)
+    if folder is not None and _good(folder):
         return ctypes.CDLL(str(folder / "model.so"))
     compiler = find_compiler()
     if compiler is None:
         raise CompilationError(
             f"{NO_COMPILER}, and {name} is written in C; install one, e.g. 'apt install gcc'"
         )
-    try:
-        _build(folder, source, compiler)
-        return ctypes.CDLL(str(folder / "model.so"))
-    except OSError as error:
-        warnings.warn(
-            f"the cache of compiled code cannot be used ({error}): compiling for this process "
-            "only. Let CARDS_CACHE name a folder that can be written.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+    if folder is not None:
+        try:
+            _build(folder, source, compiler)
+            return ctypes.CDLL(str(folder / "model.so"))
+        except OSError as error:
+            problem = str(error)
+    warnings.warn(
+        f"the cache of compiled code cannot be used ({problem}): compiling for this process "
+        "only. Let CARDS_CACHE name a folder that you can write, and nobody else.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
     with tempfile.TemporaryDirectory(prefix="cards-") as scratch:
         # a loaded library stays mapped when its file is gone
         _build(Path(scratch) / "model", source, compiler)

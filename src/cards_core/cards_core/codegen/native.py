@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from cards_core.codegen.cache import build_folder, cache_folder, model_key, publish
+from cards_core.codegen.cache import build_folder, model_key, publish, trusted_cache
 from cards_core.codegen.emit import emit_function, entry_point, preamble
 from cards_core.codegen.kernel import (
     Kernel,
@@ -140,7 +140,7 @@ def load_or_build(
     tell = progress or (lambda what, done: None)
     problem = ""
     try:
-        folder = cache_folder() / model_key(content + variant.key())
+        folder = trusted_cache() / model_key(content + variant.key())
         if not force and isinstance(loaded := _load(folder, start, variant), NativeModel):
             tell("loaded from the cache", 1.0)
             return loaded
@@ -160,7 +160,7 @@ def load_or_build(
             problem = str(error)
     warnings.warn(
         f"the cache of compiled models cannot be used ({problem}): compiling for this process "
-        "only. Let CARDS_CACHE name a folder that can be written.",
+        "only. Let CARDS_CACHE name a folder that you can write, and nobody else.",
         RuntimeWarning,
         stacklevel=3,
     )

@@ -168,7 +168,7 @@ def _read_image(path: Path) -> Array:
         with Image.open(path) as image:
             deep = image.mode.startswith(("I", "F"))
             pixels = np.asarray(image if deep else image.convert("L"), dtype=float)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # each format of Pillow raises exceptions of its own
         raise CardsError(f"{path} cannot be read: {error} (expected: an image)") from error
     scale = 1.0
     if not deep:

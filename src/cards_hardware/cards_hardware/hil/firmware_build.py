@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from cards_core.codegen.cache import build_folder, cache_folder, publish
+from cards_core.codegen.cache import build_folder, publish, trusted_cache
 from cards_core.codegen.toolchain import find_compiler
 from cards_core.errors import UnknownNameError
 from cards_hardware.errors import HardwareError
@@ -63,7 +63,10 @@ def build(target: str) -> Path:
     compiler = _compiler(target)
     if shutil.which("make") is None:
         raise HardwareError(f"firmware for {target}: make is missing (apt install make)")
-    parent = cache_folder() / "firmware"
+    try:
+        parent = trusted_cache() / "firmware"
+    except OSError as error:
+        raise HardwareError(f"firmware for {target}: the cache cannot be used: {error}") from None
     folder = parent / f"{target}-{_key(sources, target, compiler)}"
     program = folder / TARGETS[target]
     if program.is_file():

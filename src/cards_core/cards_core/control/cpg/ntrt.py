@@ -21,7 +21,7 @@ import numpy as np
 from cards_core.checks import shown
 from cards_core.control.cpg.network import Network
 from cards_core.control.cpg.oscillators import Feedback, OpenLoop
-from cards_core.control.cpg.parameters import PatternParameters
+from cards_core.control.cpg.parameters import GOAL_INPUTS, PatternParameters
 from cards_core.errors import CardsError, DescriptionError
 from cards_core.typing import Array
 
@@ -96,6 +96,9 @@ def _of_json(data: Any, path: Path, ranges: Ranges | None) -> PatternParameters:
         values = _scaled(_rows(data, "impedenceVals", path)[0], [ranges.impedance] * 4, path)
         tension, goal_tension = CENTINEWTON * values[0], CENTINEWTON * values[3]
     if goal is not None:
+        if goal.inputs != GOAL_INPUTS["world"]:
+            problem = f"goalVals.params.numStates is {goal.inputs}"
+            raise _error(path, problem, str(GOAL_INPUTS["world"]))
         # y is up in the toolkit, z here: its z is our -y
         flip = np.array([1.0, -1.0, 1.0, -1.0, 1.0])
         goal = Network(goal.hidden * flip, goal.output)
@@ -129,6 +132,8 @@ def read_folder(folder: str | Path, name: str, ranges: Ranges | None = None) -> 
 
 def _oscillating(node: Array, edges: Array, ranges: Ranges, path: Path) -> PatternParameters:
     """Return the oscillators and their couplings, without networks."""
+    if edges.shape[1] != 2:
+        raise _error(path, f"couplings of {edges.shape[1]} learned values", "weight and phase, 2")
     oscillators: OpenLoop | Feedback
     if node.size == 5:
         spans = [

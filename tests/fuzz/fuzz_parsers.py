@@ -1,0 +1,415 @@
+"""What reads files and messages of others, each as a function of bytes that a fuzzer calls.
+
+A target gives the bytes to a reader. A robot or a `CardsError` is as it should be; any other
+exception, a hang or a crash is a finding.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+from cards_core.errors import CardsError
+
+HERE = Path(__file__).resolve().parent
+CHECKOUT = HERE.parents[1]
+CORPUS = HERE / "corpus"
+
+LONGEST_MESSAGE = 3000
+"""Longest acceptable message of an error, characters; files must not flood a terminal."""
+
+
+@dataclass(frozen=True)
+class Parser:
+    """One reader.
+
+    Attributes:
+        read: Reads; raises `CardsError` about what is wrong.
+        corpus: Folder of its seeds, below ``corpus``.
+        words: What its documents are made of, for the fuzzer's dictionary.
+        longest: Longest input, bytes.
+    """
+
+    read: Callable[[bytes], object]
+    corpus: str
+    words: tuple[str, ...] = ()
+    longest: int = 4096
+
+    def seeds(self) -> list[Path]:
+        """Return the files of the corpus."""
+        return sorted(path for path in (CORPUS / self.corpus).iterdir() if path.is_file())
+
+    def __call__(self, data: bytes) -> bool:
+        """Read; return whether it was understood."""
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            try:
+                self.read(data)
+            except CardsError as refused:
+                message = str(refused)
+            else:
+                return True
+        assert 0 < len(message) < LONGEST_MESSAGE, message
+        return False
+
+
+@cache
+def _folder() -> Path:
+    """Return a folder in memory, for readers that take a path."""
+    memory = Path("/dev/shm")
+    folder = tempfile.TemporaryDirectory(
+        prefix="cards-fuzz-", dir=memory if memory.is_dir() else None
+    )
+    _kept.append(folder)
+    return Path(folder.name)
+
+
+_kept: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def _file(name: str, data: bytes) -> Path:
+    path = _folder() / name
+    path.write_bytes(data)
+    return path
+
+
+def _beside(folder: str, others: dict[str, str]) -> Path:
+    """Return a folder with files that stay as they are."""
+    path = _folder() / folder
+    if not path.is_dir():
+        path.mkdir()
+        for name, text in others.items():
+            (path / name).write_text(text, encoding="utf-8")
+    return path
+
+
+def _seed(name: str) -> str:
+    return (CORPUS / name).read_text(encoding="utf-8")
+
+
+@cache
+def _robot(name: str = "planar_2r") -> object:
+    from cards_core.formats import load
+
+    return load(name)
+
+
+# Robots ------------------------------------------------------------------------------------------
+
+
+def sdf(data: bytes) -> object:
+    from cards_core.formats import read_sdf
+
+    return read_sdf(data, name="fuzz.sdf").tree
+
+
+def world(data: bytes) -> object:
+    from cards_core.formats.sdf.world import read_world
+
+    return read_world(data, name="fuzz.sdf")
+
+
+def urdf(data: bytes) -> object:
+    from cards_core.formats.imports import masses
+    from cards_core.formats.urdf.importer import import_urdf
+
+    _quick_masses(masses)
+    model = import_urdf(data, motors="transmissions", folder=_folder())
+    return model.to_json(), model.to_markdown()
+
+
+def muscles_yaml(data: bytes) -> object:
+    from cards_core.formats.imports import masses
+    from cards_core.formats.urdf.importer import import_urdf
+
+    _quick_masses(masses)
+    return import_urdf(_seed("urdf/arm.urdf"), muscles=_file("muscles.yaml", data))
+
+
+def _quick_masses(masses: object) -> None:
+    """Look at one pose for the largest change of M: a matter of precision, not of damage."""
+    plain = masses.mass_matrix_change
+    if not isinstance(plain, partial):
+        # keywords of the caller are dropped
+        masses.mass_matrix_change = partial(
+            lambda a, b, quick=plain, **_: quick(a, b, samples=1, steps=1)
+        )
+
+
+def cardsflow_sdf(data: bytes) -> object:
+    return _cardsflow("cardsflow-sdf", "model.sdf", data)
+
+
+def cardsflow_xml(data: bytes) -> object:
+    return _cardsflow("cardsflow-xml", "cardsflow.xml", data)
+
+
+def _cardsflow(folder: str, name: str, data: bytes) -> object:
+    from cards_core.formats.cardsflow.importer import import_cardsflow
+    from cards_core.formats.imports import masses
+
+    _quick_masses(masses)
+    other = {"model.sdf": "cardsflow_sdf/model.sdf", "cardsflow.xml": "cardsflow_xml/muscles.xml"}
+    place = _beside(folder, {key: _seed(path) for key, path in other.items()})
+    (place / name).write_bytes(data)
+    return import_cardsflow(place)
+
+
+def opensim(data: bytes) -> object:
+    from cards_core.formats.opensim import wraps
+    from cards_core.formats.opensim.importer import import_osim
+
+    wraps.RANDOM, wraps.SWEEP = 5, 3  # where paths are looked at, not whether they are
+    return import_osim(_file("fuzz.osim", data))
+
+
+def mjcf(data: bytes) -> object:
+    from cards_sim.mjcf.importer import import_mjcf
+
+    return import_mjcf(_file("fuzz.xml", data))
+
+
+def caspr(part: str, data: bytes) -> object:
+    from cards_core.formats.caspr import checks, import_caspr
+
+    _quick_masses(checks)
+    parts = ("bodies", "cables", "trajectories", "operational_spaces")
+    place = _beside(
+        f"caspr-{part}", {f"robot_{p}.xml": _seed(f"caspr_{p}/robot.xml") for p in parts}
+    )
+    (place / f"robot_{part}.xml").write_bytes(data)
+    return import_caspr(place, feasibility=False)
+
+
+def structure(data: bytes) -> object:
+    from cards_core.tensegrity.build import build
+
+    return build(_file("structure.yaml", data))
+
+
+def rods_yaml(data: bytes) -> object:
+    from cards_core.rods.robots.reader import read_rod_robot
+
+    place = _beside("rods", {"model.sdf": _rod_model()})
+    (place / "rods.yaml").write_bytes(data)
+    return read_rod_robot(place / "model.sdf")
+
+
+@cache
+def _rod_model() -> str:
+    return (CHECKOUT / "models" / "planar_3rfr" / "model.sdf").read_text(encoding="utf-8")
+
+
+def mesh(ending: str, data: bytes) -> object:
+    from cards_core.paths.wrapping.mesh import mesh_vertices
+
+    try:
+        return mesh_vertices(data, f"mesh.{ending}")
+    except ValueError as error:  # what it documents; callers add the place
+        raise CardsError(str(error) or "damaged") from None
+
+
+def heights(ending: str, data: bytes) -> object:
+    from cards_core.robot.height_field import read_heights
+
+    return read_heights(_file(f"heights.{ending}", data))
+
+
+def terrain(data: bytes) -> object:
+    from cards_core.robot.terrain import read_terrain
+
+    text = data.decode("utf-8", "replace")
+    return read_terrain(text)
+
+
+# Parameters and motions --------------------------------------------------------------------------
+
+
+def pattern_yaml(data: bytes) -> object:
+    from cards_core.control.cpg.parameters import read_parameters
+
+    return read_parameters(_file("pattern.yaml", data))
+
+
+def ntrt_json(data: bytes) -> object:
+    from cards_core.control.cpg.ntrt import read_json
+
+    place = _beside("ntrt", {"goal.nnw": ",".join(["0.5"] * 22)})
+    (place / "learned.json").write_bytes(data)
+    return read_json(place / "learned.json")
+
+
+def ntrt_nnw(data: bytes) -> object:
+    from cards_core.control.cpg.ntrt import read_folder
+
+    place = _beside("nnw", {f"x_edge-{k}.nnw": "0.25,0.5" for k in range(2)})
+    (place / "x_node-0.nnw").write_bytes(data)
+    return read_folder(place, "x")
+
+
+def trajectories(data: bytes) -> object:
+    from cards_core.trajectories.library import load_references
+
+    references = load_references(_file("trajectories.yaml", data), size=2)
+    return [reference(0.0) for reference in references.values()]
+
+
+def traj(data: bytes) -> object:
+    from cards_core.trajectories.sampled import read_traj
+
+    return read_traj(_file("fuzz.traj", data))
+
+
+def layout(data: bytes) -> object:
+    from cards_hardware.boards import layout as module
+    from cards_hardware.boards.layout import read_layout
+
+    module._SAMPLES = 4  # poses of the windows of lengths: precision, not reading
+    robot = _robot()
+    return read_layout(
+        _file("planar_2r.boards.yaml", data), robot, port="/dev/null", dynamics=_dynamics()
+    )
+
+
+@cache
+def _dynamics() -> object:
+    from cards_core.dynamics import make_dynamics
+
+    return make_dynamics(_robot(), "numeric")
+
+
+def parameter_file(data: bytes) -> object:
+    from cards_core.parameters.parameter_file import load_parameters
+
+    return load_parameters(_file("parameters.yaml", data), "simulator")
+
+
+def node_list(data: bytes) -> object:
+    from cards_bringup.nodes.node_list import read_file
+
+    place = _beside("nodes", {"planar_2r.yaml": "{}\n"})
+    path = place / "planar_2r.nodes.yaml"
+    path.write_bytes(data)
+    return read_file(path)
+
+
+def experiment(data: bytes) -> object:
+    from cards_learning.experiment import read_experiment
+
+    return read_experiment(_file("experiment.yaml", data))
+
+
+def fit_yaml(data: bytes) -> object:
+    from cards_core.analysis.muscle_fit.reading import read_specification
+
+    return read_specification(_file("fit.yaml", data), _robot())
+
+
+# Messages ----------------------------------------------------------------------------------------
+
+
+def websocket(data: bytes) -> object:
+    """Give a message to the page's guard, as of an operator and as of a spectator.
+
+    What is let through goes on as viser does it, whose reading must not fail then: that would end
+    the connection.
+    """
+    from viser import _messages as messages
+
+    from cards_viz.pages.access import Role
+    from cards_viz.pages.guard import NOBODY_SENDS, SPECTATORS_SEND, GuardedConnection
+
+    passed = {}
+    for role in Role:
+        connection = SimpleNamespace(role=role, refusals=None)
+        connection._dropped = lambda what: False
+        passed[role] = GuardedConnection._may_send(connection, data)
+    assert passed[Role.OPERATOR] or not passed[Role.SPECTATOR]
+    if not passed[Role.OPERATOR]:
+        raise CardsError("dropped")
+    message = messages.Message.deserialize(data)
+    assert not isinstance(message, NOBODY_SENDS)
+    assert isinstance(message, SPECTATORS_SEND) or not passed[Role.SPECTATOR]
+    return message
+
+
+def request(data: bytes) -> object:
+    """Give path, Host and Origin of a request to the page's access check."""
+    from cards_viz.pages.access import Access, RefusedError
+
+    path, host, origin, *_ = [*data.decode("latin-1").split("\n"), "", "", ""]
+    try:
+        return Access("127.0.0.1", "0123456789abcdef").role(
+            path, host, origin or None, socket=True
+        )
+    except RefusedError as error:
+        raise CardsError(str(error)) from None
+
+
+def boards(data: bytes) -> object:
+    """Give bytes of a serial line to the bridge's decoder, and a message to its reader.
+
+    The message is that whose type is the first byte, with the rest as payload: few damaged frames
+    pass the checksum.
+    """
+    from cards_hardware.protocol.codec import unpack
+    from cards_hardware.protocol.frames import Frame, FrameDecoder
+
+    decoder = FrameDecoder()
+    frames = decoder.feed(data)
+    assert decoder.waiting <= len(data)
+    if data:
+        frames.append(Frame(2, 0, 1, data[0], 0, 0, data[1:]))
+    return [unpack(frame) for frame in frames]
+
+
+# All ---------------------------------------------------------------------------------------------
+
+_XML = ("<", "/>", "</", '="', "<!--", "-->", "<![CDATA[", "]]>", "&amp;", "&#1;", "<!ENTITY ")
+_NUMBERS = ("nan", "inf", "-inf", "1e308", "1e-320", "-1", "0", "1_0", "0x10", "9" * 40)
+_YAML = (": ", "- ", "{", "}", "[", "]", "&a ", "*a", "!!binary ", "!!python/object:os.x", "|\n",
+         ">\n", "? ", "---\n", "<<: ", "~", "true", ".nan", ".inf", "\t")  # fmt: skip
+_MESSAGES = ("type", "ViewerCameraMessage", "wxyz", "GuiUpdateMessage", "updates",
+             "ShareUrlRequest", "LocalStorageGetItemResponseMessage", "request_uuid")  # fmt: skip
+
+PARSERS: dict[str, Parser] = {
+    "sdf": Parser(sdf, "sdf", (*_XML, *_NUMBERS)),
+    "world": Parser(world, "world", (*_XML, *_NUMBERS)),
+    "urdf": Parser(urdf, "urdf", (*_XML, *_NUMBERS)),
+    "muscles_yaml": Parser(muscles_yaml, "muscles_yaml", (*_YAML, *_NUMBERS)),
+    "cardsflow_sdf": Parser(cardsflow_sdf, "cardsflow_sdf", (*_XML, *_NUMBERS)),
+    "cardsflow_xml": Parser(cardsflow_xml, "cardsflow_xml", (*_XML, *_NUMBERS)),
+    "opensim": Parser(opensim, "opensim", (*_XML, *_NUMBERS), 8192),
+    "mjcf": Parser(mjcf, "mjcf", (*_XML, *_NUMBERS)),
+    **{
+        f"caspr_{part}": Parser(partial(caspr, part), f"caspr_{part}", (*_XML, *_NUMBERS))
+        for part in ("bodies", "cables", "trajectories", "operational_spaces")
+    },
+    "structure": Parser(structure, "structure", (*_YAML, *_NUMBERS)),
+    "rods_yaml": Parser(rods_yaml, "rods_yaml", (*_YAML, *_NUMBERS)),
+    **{f"mesh_{e}": Parser(partial(mesh, e), f"mesh_{e}", _NUMBERS) for e in ("stl", "obj")},
+    **{f"heights_{e}": Parser(partial(heights, e), f"heights_{e}", _NUMBERS)
+       for e in ("csv", "npz", "png")},
+    "terrain": Parser(terrain, "terrain", _NUMBERS, 512),
+    "pattern_yaml": Parser(pattern_yaml, "pattern_yaml", (*_YAML, *_NUMBERS)),
+    "ntrt_json": Parser(ntrt_json, "ntrt_json", ("NaN", "Infinity", *_NUMBERS)),
+    "ntrt_nnw": Parser(ntrt_nnw, "ntrt_nnw", _NUMBERS, 512),
+    "trajectories": Parser(trajectories, "trajectories", (*_YAML, *_NUMBERS)),
+    "traj": Parser(traj, "traj", _NUMBERS),
+    "layout": Parser(layout, "layout", (*_YAML, *_NUMBERS)),
+    "parameter_file": Parser(parameter_file, "parameter_file", (*_YAML, *_NUMBERS)),
+    "node_list": Parser(node_list, "node_list", (*_YAML, *_NUMBERS)),
+    "experiment": Parser(experiment, "experiment", (*_YAML, *_NUMBERS)),
+    "fit_yaml": Parser(fit_yaml, "fit_yaml", (*_YAML, *_NUMBERS)),
+    "websocket": Parser(websocket, "websocket", _MESSAGES, 1024),
+    "request": Parser(request, "request", ("?token=", "http://", "0123456789abcdef"), 512),
+    "boards": Parser(boards, "boards", (), 1024),
+}  # fmt: skip
+"""All readers by name."""
