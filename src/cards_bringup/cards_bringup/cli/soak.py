@@ -9,10 +9,15 @@ robot, that watchdogs act in time, and what is left when all has ended.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import math
+import signal
 import sys
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from cards_bringup.option_types import POSITIVE, WholeNumber
@@ -59,8 +64,7 @@ def add_soak(subparsers: Any) -> None:
         "--hours",
         type=POSITIVE,
         metavar="H",
-        help="sum of the episodes, [h]; starting and ending systems comes on top (default: one "
-        "episode)",
+        help="duration, [h]; no episode begins after it (default: one episode)",
     )
     add("--seed", type=SEED, metavar="N", help="of all random numbers (default: 0)")
     add("-o", "--out", type=Path, metavar="DIR", help="folder (default: runs/soak_TIME)")
@@ -81,17 +85,21 @@ def run(args: argparse.Namespace) -> int:
                 raise CardsError(f"--{name} with --replay (expected: without it; the report has it)")
         plan, schedule, earlier = read_report(args.replay)
         seed = int(earlier["seed"])
+        schedule = schedule[: earlier["episodes_done"]]
+        hours = math.inf
     else:
         plan = read_plan(args.plan)
         seed = args.seed or 0
-        schedule = plan.schedule(args.hours or 0.0, seed)
+        hours = args.hours or 0.0
+        schedule = plan.schedule(hours, seed)
     if args.dry_run:
         _print_schedule(schedule, as_json=args.json)
         return ExitCode.DONE
     folder = args.out or inside(RUNS, f"soak_{datetime.now():%Y%m%d-%H%M%S}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CardsError(f"--out {folder} is not an empty folder (expected: a new or empty one)")
-    result = Campaign(plan, schedule, folder, seed=seed, say=_say).run()
+    with _ended_by_signals():
+        result = Campaign(plan, schedule, folder, seed=seed, hours=hours, say=_say).run()
     if args.json:
         print(json.dumps({**result, "folder": str(folder)}))
     else:
@@ -111,6 +119,21 @@ def _print_schedule(schedule: list[Any], *, as_json: bool) -> None:
         print(f"episode {episode.number}: {episode.system}, {episode.duration:g} s")
         for fault in episode.faults:
             print(f"  {fault.at:8.3f} s  {fault.duration:6.3f} s  {fault.kind} {fault.target}")
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM and a closed terminal end the campaign as Ctrl-C does: with its processes."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _say(text: str) -> None:

@@ -54,6 +54,7 @@ class Campaign:
         schedule: All episodes.
         folder: Of the report; episodes with violations keep their files there.
         seed: Of the schedule.
+        hours: After which no episode begins any more, [h].
         say: Told what is done, one line each.
     """
 
@@ -64,12 +65,14 @@ class Campaign:
         folder: Path,
         *,
         seed: int,
+        hours: float,
         say: Callable[[str], None],
     ) -> None:
         self._plan = plan
         self._schedule = list(schedule)
         self._folder = folder
         self._seed = seed
+        self._hours = hours
         self._say = say
         self._done: list[dict[str, Any]] = []
         self._begin = time.monotonic()
@@ -84,6 +87,8 @@ class Campaign:
         self._folder.mkdir(parents=True, exist_ok=True)
         try:
             for episode in self._schedule:
+                if self._done and time.monotonic() - self._begin > 3600.0 * self._hours:
+                    return self._write("Its time was over.")
                 self._do(episode)
                 self._write("It goes on.")
         except KeyboardInterrupt:
@@ -124,6 +129,7 @@ class Campaign:
             [episode.to_json() for episode in self._schedule],
             self._done,
             seed=self._seed,
+            hours=self._hours,
             wall_s=round(time.monotonic() - self._begin, 1),
             ended=ended,
         )

@@ -19,13 +19,17 @@ from lifecycle_msgs.srv import ChangeState
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
+
+LATCHED = QoSProfile(
+    depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
+)
 
 GIANT_NAMES = 300_000
 """Names in a giant message: some 10 MB."""
@@ -77,7 +81,8 @@ class Intruder(Node):
         out = JointState(name=list(self.muscles if names is None else names))
         out.effort = [float(value) for value in tensions]
         if self.stamp is not None:
-            out.header.stamp = self.stamp
+            out.header.stamp.sec = self.stamp.sec
+            out.header.stamp.nanosec = self.stamp.nanosec
         return out
 
     def commander(self) -> Any:
@@ -130,7 +135,7 @@ class Intruder(Node):
     def giant(self) -> None:
         """Send a few messages of some 10 MB on topics of commands, states and models."""
         publisher = self.commander()
-        model = self.create_publisher(String, "model", QOS)
+        model = self.create_publisher(String, "model", LATCHED)
         names = [f"muscle_{number:020d}" for number in range(GIANT_NAMES)]
 
         def act() -> None:

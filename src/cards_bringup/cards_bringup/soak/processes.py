@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import socket
@@ -89,6 +90,7 @@ class Processes:
                 env=self._environment,
                 cwd=cwd,
                 start_new_session=True,
+                preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
             )
         life = Life(name, process, log, time.monotonic())
         self.lives.append(life)
@@ -218,6 +220,11 @@ class Processes:
                 life.process.kill()
                 life.process.wait()
                 life.end = time.monotonic()
+
+
+def _die_with_parent() -> None:
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
 def _wrong_end(life: Life) -> Violation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from html import escape
@@ -45,6 +46,8 @@ def summary(
         row["violations"] += len(fault["violations"])
         if fault["to_safe_s"] is not None:
             row["to_safe_max_s"] = max(row["to_safe_max_s"] or 0.0, fault["to_safe_s"])
+    if more.get("hours") == math.inf:
+        more["hours"] = None  # a replay
     return {
         "cards_version": __version__,
         **more,
