@@ -59,6 +59,9 @@ class Intruder(Node):
         self.host = given["host"]
         self.stamp: Any = None
         self.sent = 0
+
+    def listen(self) -> None:
+        """Listen to states; not where another type is published under their name."""
         self.create_subscription(JointState, "joint_states", self._on_state, QOS)
 
     def _on_state(self, message: Any) -> None:
@@ -87,6 +90,7 @@ class Intruder(Node):
 
     def commander(self) -> Any:
         """Return a publisher of commands that is connected."""
+        self.listen()
         publisher = self.create_publisher(JointState, "force_command", QOS)
         self.connect(publisher)
         return publisher

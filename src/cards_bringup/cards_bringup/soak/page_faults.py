@@ -7,16 +7,14 @@ import contextlib
 import os
 import socket
 import time
+from importlib.metadata import version
 
 import numpy as np
 
 TIMEOUT = 10.0
 """Of an answer, [s]."""
 
-UPGRADE = (
-    "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-    "Sec-WebSocket-Protocol: viser-v1\r\n"
-)
+UPGRADE = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
 
 
 def request(
@@ -42,7 +40,8 @@ def request(
     if origin is not None:
         lines += f"Origin: {origin}\r\n"
     if websocket:
-        lines += f"{UPGRADE}Sec-WebSocket-Key: {base64.b64encode(os.urandom(16)).decode()}\r\n"
+        lines += f"{UPGRADE}Sec-WebSocket-Protocol: viser-v{version('viser')}\r\n"
+        lines += f"Sec-WebSocket-Key: {base64.b64encode(os.urandom(16)).decode()}\r\n"
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), TIMEOUT) as s:
         s.settimeout(TIMEOUT)
         text = (lines + "\r\n").encode()

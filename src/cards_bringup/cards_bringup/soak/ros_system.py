@@ -433,7 +433,10 @@ class RosSystem(System):
 
     def account(self) -> None:
         """Judge what is left of processes."""
-        self.violations += self.processes.after_the_end(self.plan.memory_growth)
+        giants = [record.end for record in self.records if record.fault.kind == "giant"]
+        self.violations += self.processes.after_the_end(
+            self.plan.memory_growth, max(giants, default=0.0)
+        )
         killed = any(life.process.returncode == -9 for life in self.processes.lives)
         left = self.processes.left_shared_memory()
         if left and not killed:
