@@ -82,7 +82,9 @@ def run(args: argparse.Namespace) -> int:
     if args.replay is not None:
         for name in ("hours", "seed"):
             if getattr(args, name) is not None:
-                raise CardsError(f"--{name} with --replay (expected: without it; the report has it)")
+                raise CardsError(
+                    f"--{name} with --replay (expected: without it; the report has it)"
+                )
         plan, schedule, earlier = read_report(args.replay)
         seed = int(earlier["seed"])
         schedule = schedule[: earlier["episodes_done"]]

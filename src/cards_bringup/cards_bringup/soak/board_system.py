@@ -143,8 +143,7 @@ class BoardSystem(RosSystem):
         """
         begin = time.monotonic()
         end = begin + RECOVERY_TIME
-        tries = 0
-        for _ in range(REARM_TRIES):
+        for tries in range(REARM_TRIES):
             waited = time.monotonic() + ACTIVE_TIME
             while time.monotonic() < waited:
                 self.watch()
@@ -156,9 +155,10 @@ class BoardSystem(RosSystem):
             self.finished("hand", words, RECOVERY_TIME)
             hand = self.processes.lives[-1]
             self._services += [
-                line for line in hand.log.read_text(errors="replace").splitlines() if "service" in line
+                line
+                for line in hand.log.read_text(errors="replace").splitlines()
+                if "service" in line
             ]
-            tries += 1
             if time.monotonic() > end:
                 break
         tails = "; ".join(f"{x.name}: {x.tail}" for x in self.processes.lives[-4:])
@@ -167,7 +167,9 @@ class BoardSystem(RosSystem):
 
     def _active_since(self, begin: float) -> bool:
         """Tell whether the board has obeyed some commands since a time, [s]."""
-        commands = {s.command for s in self._samples[-3000:] if s.wall > begin and s.state == "ACTIVE"}
+        commands = {
+            s.command for s in self._samples[-3000:] if s.wall > begin and s.state == "ACTIVE"
+        }
         return len(commands) >= FORTH
 
     # End --------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ one.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +58,7 @@ class Seen:
         """Return the states of each life of the host: time goes backwards when it starts again."""
         starts = np.flatnonzero(np.diff(self.state_stamp) < 0.0) + 1
         edges = [0, *starts.tolist(), len(self.state_stamp)]
-        return [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True) if b > a]
+        return [slice(a, b) for a, b in pairwise(edges) if b > a]
 
 
 @dataclass
@@ -148,7 +149,7 @@ def judge_topics(
         period: Of the states, [s].
     """
     out = Judgement(within_limits(seen, low, high))
-    rest = (np.abs(seen.tensions - low) <= REST).all(axis=1)
+    rest = np.all(np.abs(seen.tensions - low) <= REST, axis=1)
     for life in seen.lives():
         wall, stamp, still = seen.state_wall[life], seen.state_stamp[life], rest[life]
         age = freshness(seen, life)

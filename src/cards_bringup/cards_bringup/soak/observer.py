@@ -1,7 +1,7 @@
 """An observer of a robot's topics in a process of its own: sees, keeps, and decides nothing.
 
 It uses ROS alone, none of the code that it observes. Every quarter of a second a line on standard
-output says how much it has seen; at Ctrl-C all of it goes to a file, for `cards_bringup.soak.judge`.
+output says how much it has seen; at Ctrl-C all of it goes to a file for the judge.
 """
 
 from __future__ import annotations

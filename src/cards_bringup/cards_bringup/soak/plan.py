@@ -141,7 +141,8 @@ class Plan:
         # the first episodes take each system once, so that a short campaign has all of them
         system = names[number] if number < len(names) else _chosen(rng, names, shares)
         kinds = {k: s for k, s in self.faults.items() if system in APPLIES[k]}
-        faults, t = [], 0.0
+        faults: list[Fault] = []
+        t = 0.0
         while True:
             t += rng.uniform(*self.gap)
             kind = _chosen(rng, tuple(kinds), tuple(kinds.values()))

@@ -84,6 +84,7 @@ class System(ABC):
     def apply(self, fault: Fault) -> str:
         """Make a fault and undo it; return what was seen. Raises `SkippedError`."""
 
+    @abstractmethod
     def recover(self) -> None:
         """Wait until it does again what it is for; a violation if it does not."""
 

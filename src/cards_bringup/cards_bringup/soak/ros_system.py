@@ -448,7 +448,7 @@ class RosSystem(System):
         peak = {}
         for life in self.processes.lives:
             if life.memory and life.name in ("simulator", "controller", "view", "hardware"):
-                peak[life.name] = max(peak.get(life.name, 0.0), max(m for _, m in life.memory))
+                peak[life.name] = max(peak.get(life.name, 0.0), *(m for _, m in life.memory))
         self.facts["largest memory, MB"] = {name: round(value) for name, value in peak.items()}
 
     def abort(self) -> None:

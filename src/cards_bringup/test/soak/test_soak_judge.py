@@ -89,7 +89,7 @@ def test_a_tension_out_of_its_limits(value):
 
 
 def test_a_host_that_starts_again_owes_nothing_to_its_former_life():
-    """Commands of the first life are no commands of the second, although their stamps are later."""
+    """Commands of the first life are no commands of the second, although stamped later."""
     first, second = host(), host(commands_until=0.0)
     second.tensions[10:20] = 50.0
     both = Seen(
@@ -107,7 +107,7 @@ def test_a_host_that_starts_again_owes_nothing_to_its_former_life():
 
 
 def board(stages, *, step=1000, command_until=50, force=50.0):
-    """Return samples of a board: commands until a tick, then (state, ticks) one after the other."""
+    """Return samples of a board: commands until a tick, then (state, ticks) in a row."""
     rows = [("ACTIVE", 1000 + n) for n in range(command_until)]
     rows += [(state, 1000 + command_until - 1) for state, ticks in stages for _ in range(ticks)]
     return [
@@ -117,7 +117,9 @@ def board(stages, *, step=1000, command_until=50, force=50.0):
 
 
 def test_a_board_whose_watchdogs_act_in_time():
-    found = judge_board(board([("ACTIVE", 23), ("HOLD", 76), ("RELAX", 900), ("DISARMED", 99)]), HIGH)
+    found = judge_board(
+        board([("ACTIVE", 23), ("HOLD", 76), ("RELAX", 900), ("DISARMED", 99)]), HIGH
+    )
     assert found.violations == []
     (release,) = found.releases
     assert release.delay == pytest.approx(0.1, abs=2e-3)
@@ -142,7 +144,8 @@ def test_a_board_that_pulls_too_much():
 
 def test_a_board_that_restarts_begins_anew():
     again = [
-        BoardSample(1.0 + one.wall, one.t, "DISARMED", 0, one.tension) for one in board([], step=1000)
+        BoardSample(1.0 + one.wall, one.t, "DISARMED", 0, one.tension)
+        for one in board([], step=1000)
     ]
     assert judge_board(board([("ACTIVE", 20)]) + again, HIGH).violations == []
 

@@ -13,6 +13,8 @@ pytestmark = pytest.mark.serial
 class Handler(http.server.BaseHTTPRequestHandler):
     """Answers as a page that looks at the token alone would."""
 
+    protocol_version = "HTTP/1.1"
+
     def do_GET(self):
         right = "token=right" in self.path
         upgrade = self.headers.get("Upgrade")
