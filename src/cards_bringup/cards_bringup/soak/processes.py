@@ -159,19 +159,17 @@ class Processes:
                 if place and not place.endswith("(deleted)"):
                     self.shared_memory.setdefault(place, False)
 
-    def after_the_end(self, growth: float, since: float = 0.0) -> list[Violation]:
+    def after_the_end(self, growth: float) -> list[Violation]:
         """Judge what ended processes leave: exit codes, memory, orphans.
 
         Args:
             growth: Largest growth of a process's memory, [MB].
-            since: From when on memory counts, monotonic [s]: a reader keeps room for the largest
-                message that it has seen.
         """
         found = []
         for life in self.lives:
             if life.process.returncode not in life.expected and life.end is not None:
                 found.append(_wrong_end(life))
-            gained = memory_growth([m for m in life.memory if m[0] > since])
+            gained = memory_growth(life.memory)
             if gained > growth:
                 found.append(
                     Violation(

@@ -54,6 +54,9 @@ TIMEOUT = 0.1
 AT_LEAST = 0.5
 """A controller that is away so long must have been noticed, [s]."""
 
+GIANT_COST = 100.0
+"""A reader keeps room for the largest message that it has seen, however often it comes, [MB]."""
+
 FORTH = 10
 """Commands that show that the controller is back."""
 
@@ -433,10 +436,9 @@ class RosSystem(System):
 
     def account(self) -> None:
         """Judge what is left of processes."""
-        giants = [record.end for record in self.records if record.fault.kind == "giant"]
-        self.violations += self.processes.after_the_end(
-            self.plan.memory_growth, max(giants, default=0.0)
-        )
+        giant = any(record.fault.kind == "giant" for record in self.records)
+        growth = self.plan.memory_growth + (GIANT_COST if giant else 0.0)
+        self.violations += self.processes.after_the_end(growth)
         killed = any(life.process.returncode == -9 for life in self.processes.lives)
         left = self.processes.left_shared_memory()
         if left and not killed:
