@@ -97,7 +97,7 @@ class Episode:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
-        return asdict(self)
+        return {**asdict(self), "faults": [asdict(fault) for fault in self.faults]}
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def read_plan(name: str) -> Plan:
     """
     path = Path(name)
     if path.suffix not in (".yaml", ".yml"):
-        path = find_file(f"soak/{name}", folder="config", suffix=".yaml")
+        path = find_file(name, folder="config/soak", suffix=".yaml")
     document = read_yaml(path)
     top = Field(document, (), document.data)
     keys = (

@@ -19,7 +19,7 @@ from cards_bringup.soak.judge import Violation, memory_growth
 MARK = "CARDS_SOAK"
 """Variable in the environment of all processes of a campaign, by which they are found."""
 
-STOP_TIME = 20.0
+STOP_TIME = 60.0
 """How long a node may take to end after Ctrl-C, [s]: it writes its logs; the machine is busy."""
 
 PAGE = os.sysconf("SC_PAGE_SIZE")

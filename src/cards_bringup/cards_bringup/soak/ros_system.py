@@ -212,6 +212,8 @@ class RosSystem(System):
 
         try:
             self.until(forth, "a command", RECOVERY_TIME)
+            if self.episode.system == "page":
+                self.until(lambda: listening(self.port), "the page", RECOVERY_TIME)
         except CardsError as error:
             self.violate("commanded again after a fault", str(error))
 
