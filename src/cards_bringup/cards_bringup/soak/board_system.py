@@ -29,6 +29,9 @@ REARM_TRIES = 6
 ACTIVE_TIME = 3.0
 """In which a robot that nothing has stopped is commanded again by itself, [s]."""
 
+FIRST_TIME = 30.0
+"""In which the first commands come, if the board answers, [s]."""
+
 DRAIN_PERIOD = 0.1
 """[s]"""
 
@@ -143,27 +146,38 @@ class BoardSystem(RosSystem):
         """
         begin = time.monotonic()
         end = begin + RECOVERY_TIME
-        for tries in range(REARM_TRIES):
+        for _ in range(REARM_TRIES):
             waited = time.monotonic() + ACTIVE_TIME
             while time.monotonic() < waited:
                 self.watch()
                 if self._active_since(begin):
                     return
                 time.sleep(0.1)
-            given = {**self.stranger(), "seed": tries}
-            words = python("cards_bringup.soak.intruder", "rearm", json.dumps(given))
-            self.finished("hand", words, RECOVERY_TIME)
-            hand = self.processes.lives[-1]
-            self._services += [
-                line
-                for line in hand.log.read_text(errors="replace").splitlines()
-                if "service" in line
-            ]
+            self._rearm()
             if time.monotonic() > end:
                 break
         tails = "; ".join(f"{x.name}: {x.tail}" for x in self.processes.lives[-4:])
         state = self._samples[-1].state if self._samples else "silent"
         self.violate("commanded again after a fault", f"the board is {state}; {tails}")
+
+    def _rearm(self) -> None:
+        """Configure and activate the bridge, as a person does who has looked at the robot."""
+        given = {**self.stranger(), "seed": len(self._services)}
+        words = python("cards_bringup.soak.intruder", "rearm", json.dumps(given))
+        self.finished("hand", words, RECOVERY_TIME)
+        said = self.processes.lives[-1].log.read_text(errors="replace").splitlines()
+        self._services += [line for line in said if "service" in line]
+
+    def first_commands(self) -> None:
+        """Wait for them; a bridge whose board did not answer a busy machine is asked again."""
+        for _ in range(REARM_TRIES):
+            try:
+                self.until(self.commanded, "the first commands", FIRST_TIME)
+            except CardsError:
+                self._rearm()
+            else:
+                return
+        super().first_commands()
 
     def _active_since(self, begin: float) -> bool:
         """Tell whether the board has obeyed some commands since a time, [s]."""

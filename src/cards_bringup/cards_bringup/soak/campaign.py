@@ -15,6 +15,10 @@ from cards_bringup.soak.records import System
 from cards_core.errors import CardsError
 
 
+STARTS = 2
+"""How often a system is started until it does what it is for, on a busy machine."""
+
+
 def system_of(plan: Plan, episode: Episode, folder: Path, mark: str) -> System:
     """Return the system of an episode.
 
@@ -81,7 +85,7 @@ class Campaign:
         """Do all episodes; return the report, which is written after each of them.
 
         Raises:
-            CardsError: A system does not start.
+            CardsError: A system needs what is not installed.
             KeyboardInterrupt: Ctrl-C; the report of what was done is written.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -101,10 +105,19 @@ class Campaign:
 
     def _do(self, episode: Episode) -> None:
         folder = self._folder / f"episode_{episode.number:04d}"
-        mark = f"{os.getpid()}-{episode.number}"
-        system = system_of(self._plan, episode, folder, mark)
-        begin = time.monotonic()
-        system.run()
+        for attempt in range(STARTS):
+            mark = f"{os.getpid()}-{episode.number}-{attempt}"
+            system = system_of(self._plan, episode, folder, mark)
+            begin = time.monotonic()
+            try:
+                system.run()
+                break
+            except CardsError as error:
+                if attempt + 1 == STARTS:
+                    system.violate("the system starts", str(error))
+                else:
+                    self._say(f"episode {episode.number + 1} is started again: {error}"[:500])
+                    shutil.rmtree(folder, ignore_errors=True)
         entry = system.to_json(begin)
         self._done.append(entry)
         found = entry["violations"]

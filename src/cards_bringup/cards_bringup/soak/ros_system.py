@@ -127,6 +127,10 @@ class RosSystem(System):
         self.until(lambda: bool(self.heard()), "the observer", START_TIME)
         for name in self.names():
             self.start_node(name)
+        self.first_commands()
+
+    def first_commands(self) -> None:
+        """Wait for them. Raises `CardsError` if none come."""
         self.until(self.commanded, "the first commands", START_TIME)
 
     def before_nodes(self) -> None:
