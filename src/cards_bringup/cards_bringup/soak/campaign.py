@@ -14,7 +14,6 @@ from cards_bringup.soak.plan import Episode, Plan
 from cards_bringup.soak.records import System
 from cards_core.errors import CardsError
 
-
 STARTS = 2
 """How often a system is started until it does what it is for, on a busy machine."""
 

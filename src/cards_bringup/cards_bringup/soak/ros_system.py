@@ -453,7 +453,7 @@ class RosSystem(System):
             with contextlib.suppress(OSError):
                 Path("/dev/shm", name).unlink()
         self.facts["shared memory left by killed nodes"] = len(left) if killed else 0
-        peak = {}
+        peak: dict[str, float] = {}
         for life in self.processes.lives:
             if life.memory and life.name in ("simulator", "controller", "view", "hardware"):
                 peak[life.name] = max(peak.get(life.name, 0.0), *(m for _, m in life.memory))
