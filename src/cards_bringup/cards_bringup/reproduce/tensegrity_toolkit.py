@@ -8,12 +8,10 @@ there.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from cards_bringup.reproduce.experiment import (
     Band,
@@ -29,7 +27,6 @@ from cards_bringup.reproduce.spine_run import NTRT_VARIABLE, ntrt_folder
 from cards_bringup.reproduce.tensegrity_crawl import PAPER
 from cards_bringup.reproduce.tensegrity_gaits import (
     CAUGHT,
-    ESCAPE,
     FEEDBACK_RUNS,
     GAIT,
     NOTES,
@@ -57,9 +54,6 @@ of its loop of the tension, P = 20,000 and D = 5 at a stiffness of 1000 N/m."""
 
 NAME = "tetrahedral_6_toolkit"
 
-FOOT_TO_FOOT = (".outer_right", ".outer_left", ".saddle_right_left")
-"""Ends of the names of cables that run from foot to foot, near the floor."""
-
 
 def missing_set() -> str:
     """Return why the learned set cannot be run here; empty if it can."""
@@ -76,8 +70,7 @@ def toolkit_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
     """Run the spine with the toolkit's winches under the toolkit's pattern several times.
 
     Args:
-        setup: As for `gait_run`, without ``robot`` and ``pattern``; ``low_cables``: "touch", or
-            "free": those from foot to foot touch nothing.
+        setup: As for `gait_run`, without ``robot`` and ``pattern``.
         folder: Gets the model.
         tell: Told the share that is done, 0 to 1.
 
@@ -90,20 +83,15 @@ def toolkit_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
     base = ntrt_folder(FOLDER)
     if base is None:
         raise CardsError(missing_set())
-    free = FOOT_TO_FOOT if setup["low_cables"] == "free" else ()
-    own = {
-        "robot": str(spine_with_rotors(folder / NAME, free)),
-        "pattern": str(base / FOLDER / PATTERN),
-    }
+    own = {"robot": str(spine_with_rotors(folder / NAME)), "pattern": str(base / FOLDER / PATTERN)}
     return gait_run({**setup, **own}, folder, tell)
 
 
-def spine_with_rotors(folder: Path, free: Sequence[str] = ()) -> Path:
+def spine_with_rotors(folder: Path) -> Path:
     """Write the spine of six vertebrae with rotors in its winches; return the path of its SDF.
 
     Args:
         folder: Where to; made.
-        free: Ends of names of cables that touch nothing.
     """
     source = find_file("structure", folder="models/tetrahedral_6", suffix=".yaml").parent
     shutil.copytree(source, folder)
@@ -113,12 +101,7 @@ def spine_with_rotors(folder: Path, free: Sequence[str] = ()) -> Path:
         assert text.count(old) == 1  # the file is ours
         text = text.replace(old, new)
     file.write_text(text, encoding="utf-8")
-    robot = to_robot(build(file))
-    muscles = tuple(
-        replace(one, contact=one.contact and not one.name.endswith(tuple(free)))
-        for one in robot.muscles
-    )
-    write_model(replace(robot, name=NAME, muscles=muscles), folder)
+    write_model(replace(to_robot(build(file)), name=NAME), folder)
     return folder / "model.sdf"
 
 
@@ -126,11 +109,6 @@ RUNS: dict[str, Setup] = {
     **FEEDBACK_RUNS,
     "blocks_feedback": {"terrain": "blocks:friction=0.5,seed={seed}"},
     "blocks_alone": {"terrain": "blocks:friction=0.5,seed={seed}", "feedback": False},
-    "blocks_free": {
-        "terrain": "blocks:friction=0.5,seed={seed},height=0.01",
-        "low_cables": "free",
-        "repetitions": 4,
-    },
 }
 
 
@@ -138,33 +116,16 @@ def toolkit_outcome(runs: Mapping[str, FinishedRun]) -> Outcome:
     """Evaluate the distances on flat ground and hills, and escapes from blocks."""
     gaits = feedback_outcome({name: runs[name] for name in FEEDBACK_RUNS})
     blocks = block_outcome({name: runs[f"blocks_{name}"] for name in ("feedback", "alone")})
-    free = Ensemble.of(runs["blocks_free"]).of_measure("distance")
     distances = {
         name: 100.0 * Ensemble.of(runs[name]).median("distance") for name in FEEDBACK_RUNS
     }
     ratios = {name: gaits.values[name] for name in ("flat_ratio", "hills_ratio")}
-    escapes_free = 20.0 * float(np.mean(free > ESCAPE))
     return Outcome(
-        {
-            **distances,
-            **ratios,
-            **blocks.values,
-            "escapes_free": escapes_free,
-        },
-        {
-            **gaits.tables,
-            **blocks.tables,
-            "free": {"field": list(range(1, len(free) + 1)), "low cables free [cm]": 100.0 * free},
-        },
+        {**distances, **ratios, **blocks.values},
+        {**gaits.tables, **blocks.tables},
         {**gaits.plots, **blocks.plots},
     )
 
-
-_CAUGHT = (
-    f"{CAUGHT}. In the toolkit itself (commit 0443cbd5, 20 fields, blocks of 10 mm) this set gets "
-    "@@, and its cables pass through blocks: at any time 0.2 of the 40 cables lie 1 to "
-    "9.6 mm deep inside one. A cable that touches nothing is not caught: see `escapes_free`"
-)
 
 _CHAOTIC = "a single distance is published, and those on hills are chaotic: within a factor of 3"
 
@@ -189,15 +150,7 @@ CLAIMS = (
         )
     ),
     *ratio_claims(),
-    *block_claims(_CAUGHT),
-    Claim(
-        "escapes_free",
-        "fields of 20, blocks of 10 mm, that are left if cables from foot to foot touch nothing",
-        "section 6.4, Fig 6.14",
-        Band.at_least(17.0),
-        published=17.0,
-        why="at least as many; four fields are tried, and their share is given",
-    ),
+    *block_claims(CAUGHT),
 )
 
 EXPERIMENTS = (
@@ -205,7 +158,7 @@ EXPERIMENTS = (
         PAPER,
         "TOOLKIT",
         "The gait that the authors learned, on flat ground, hills and blocks",
-        {**{key: value for key, value in GAIT.items() if key != "pattern"}, "low_cables": "touch"},
+        {key: value for key, value in GAIT.items() if key != "pattern"},
         CLAIMS,
         toolkit_run,
         toolkit_outcome,
