@@ -228,7 +228,8 @@ def judge_board(
                 )
             )
         new_life = last is not None and one.t < last.t
-        if last is None or new_life or one.command != last.command:
+        # a board that relaxes has none in force any more: the last one counts on
+        if last is None or new_life or (one.command and one.command != last.command):
             since, entered = one.t, {}
         step = tick if last is None or new_life else max(tick, one.t - last.t)
         age = one.t - since

@@ -78,7 +78,13 @@ class Processes:
         self.shared_memory: dict[str, bool] = {}
 
     def start(self, name: str, command: Sequence[str], cwd: Path | None = None) -> Life:
-        """Start a process, with its output in a file."""
+        """Start a process, with its output in a file.
+
+        Args:
+            name: What it is called.
+            command: Program and arguments.
+            cwd: Its folder; None: this process's.
+        """
         count = sum(life.name == name for life in self.lives)
         log = self._folder / f"{name}_{count + 1}.log"
         with log.open("wb") as out:

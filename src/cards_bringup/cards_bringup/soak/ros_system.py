@@ -193,7 +193,16 @@ class RosSystem(System):
         return int(self.heard().get("commands", 0)) >= FORTH
 
     def until(self, condition: Callable[[], bool], what: str, patience: float) -> None:
-        """Wait, watching. Raises `CardsError` if what is waited for does not come."""
+        """Wait, watching.
+
+        Args:
+            condition: What is waited for.
+            what: In words.
+            patience: [s].
+
+        Raises:
+            CardsError: It does not come.
+        """
         end = time.monotonic() + patience
         while not condition():
             self.watch()
@@ -257,7 +266,14 @@ class RosSystem(System):
     def finished(
         self, name: str, words: Sequence[str], patience: float, codes: Sequence[int] = (0,)
     ) -> str:
-        """Run a process to its end; return the last line that it said."""
+        """Run a process to its end; return the last line that it said.
+
+        Args:
+            name: What it is called.
+            words: Program and arguments.
+            patience: In which it must end, [s].
+            codes: Right exit codes.
+        """
         life = self.processes.start(name, words)
         life.expected = tuple(codes)
         end = time.monotonic() + patience

@@ -1,5 +1,7 @@
 """What an observer saw is judged: nothing to say of a good robot, something of every bad one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -122,6 +124,16 @@ def test_a_board_whose_watchdogs_act_in_time():
     )
     assert found.violations == []
     (release,) = found.releases
+    assert release.delay == pytest.approx(0.1, abs=2e-3)
+
+
+def test_a_board_that_relaxes_has_no_command_any_more():
+    """RELAX says that none is in force: the time since the last one counts all the same."""
+    samples = [
+        replace(one, command=0 if one.state == "RELAX" else one.command)
+        for one in board([("ACTIVE", 23), ("HOLD", 76), ("RELAX", 100)])
+    ]
+    (release,) = judge_board(samples, HIGH).releases
     assert release.delay == pytest.approx(0.1, abs=2e-3)
 
 
