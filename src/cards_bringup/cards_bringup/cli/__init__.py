@@ -61,6 +61,10 @@ COMMANDS = {
         "cards_bringup.cli.reproduce",
         "reproduce published experiments",
     ),
+    "soak": (
+        "cards_bringup.cli.soak",
+        "put random faults into running systems, and judge what they do",
+    ),
     "doctor": ("cards_bringup.cli.doctor", "check this machine and report what is missing"),
     "docs": ("cards_bringup.cli.docs", "build the documentation as a site"),
     "test": ("cards_bringup.cli.test", "run the tests"),

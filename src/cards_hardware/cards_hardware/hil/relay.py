@@ -148,6 +148,13 @@ class Relay:
             and (direction is None or item.direction == direction)
         ]
 
+    def drain(self) -> list[RelayedFrame]:
+        """Return what passed since the last call, oldest first, and forget it."""
+        with self._lock:
+            everything = list(self._frames)
+            self._frames.clear()
+        return everything
+
     def forget(self) -> None:
         """Forget what passed so far."""
         with self._lock:

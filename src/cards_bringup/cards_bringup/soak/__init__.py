@@ -1,0 +1,1 @@
+"""A chaos campaign: random faults in a running system, and an observer that judges it."""

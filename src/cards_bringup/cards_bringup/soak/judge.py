@@ -1,0 +1,289 @@
+"""Invariants of a robot that is commanded, judged from what was seen on its topics or its line.
+
+Pure functions of arrays. Times of the robot (stamps of its states, ticks of its board) decide,
+never those of the observer's machine, so that a busy machine neither hides a violation nor makes
+one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from cards_core.typing import Array
+
+REST = 1e-6
+"""Within this a tension is the minimum, [N]."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """What must not be.
+
+    Attributes:
+        invariant: Which.
+        wall: When it was seen, [s] of the machine's monotonic clock.
+        text: What was seen, and what would be right.
+    """
+
+    invariant: str
+    wall: float
+    text: str
+
+
+@dataclass
+class Seen:
+    """What an observer saw on topics, in the order of its arrival.
+
+    Attributes:
+        state_wall: Arrival of states, shape (n,), [s].
+        state_stamp: Their stamps, the robot's time, shape (n,), [s].
+        tensions: Shape (n, m), [N].
+        command_wall: Arrival of commands, shape (k,), [s].
+        command_stamp: Stamps of the states that they answer, shape (k,), [s].
+        command_valid: Whether the host may obey, shape (k,).
+    """
+
+    state_wall: Array
+    state_stamp: Array
+    tensions: Array
+    command_wall: Array
+    command_stamp: Array
+    command_valid: npt.NDArray[np.bool_]
+
+    def lives(self) -> list[slice]:
+        """Return the states of each life of the host: time goes backwards when it starts again."""
+        starts = np.flatnonzero(np.diff(self.state_stamp) < 0.0) + 1
+        edges = [0, *starts.tolist(), len(self.state_stamp)]
+        return [slice(a, b) for a, b in pairwise(edges) if b > a]
+
+
+@dataclass
+class Release:
+    """Muscles that went to their minimum because commands stayed away.
+
+    Attributes:
+        wall: When the last command before was seen, [s].
+        delay: From the stamp of the last command to the first state at rest, robot's time, [s].
+    """
+
+    wall: float
+    delay: float
+
+
+@dataclass
+class Judgement:
+    """Violations, and how often muscles were let go."""
+
+    violations: list[Violation] = field(default_factory=list)
+    releases: list[Release] = field(default_factory=list)
+
+
+def within_limits(seen: Seen, low: Array, high: Array, tolerance: float = 1e-6) -> list[Violation]:
+    """Check that every tension of every state is a number within the limits of its muscle.
+
+    Args:
+        seen: The states.
+        low: Least tensions, shape (m,), [N].
+        high: Largest tensions, shape (m,), [N].
+        tolerance: [N].
+    """
+    good = np.isfinite(seen.tensions)
+    good &= (seen.tensions >= low - tolerance) & (seen.tensions <= high + tolerance)
+    # at time 0 nothing has pulled as yet
+    bad = np.flatnonzero(~good.all(axis=1) & (seen.state_stamp > 0.0))
+    return [
+        Violation(
+            "tensions within limits",
+            float(seen.state_wall[row]),
+            f"{seen.tensions[row].tolist()} N at t = {seen.state_stamp[row]:.4f} s "
+            f"(expected: {low.tolist()} to {high.tolist()})",
+        )
+        for row in bad[:10]
+    ]
+
+
+def freshness(seen: Seen, life: slice, slack: float = 1.0) -> Array:
+    """Return how old the newest command can have been at each state of a life, [s].
+
+    The newest valid command that answers a state before this one, of those that were seen before
+    this state was plus ``slack``, because the observer may get them in another order. Infinite
+    where there was none.
+
+    Args:
+        seen: What was seen.
+        life: Of which states.
+        slack: [s] of the observer's clock.
+    """
+    wall, stamp = seen.state_wall[life], seen.state_stamp[life]
+    begin = wall[0] - slack
+    of_life = seen.command_valid & (seen.command_wall >= begin)
+    of_life &= seen.command_wall <= wall[-1] + slack
+    stamps = seen.command_stamp[of_life]
+    # a stamp of a state that this life has not reached belongs to another life
+    stamps = np.sort(stamps[stamps <= stamp[-1]])
+    if not stamps.size:
+        return np.full(len(stamp), np.inf)
+    row = np.searchsorted(stamps, stamp, side="right") - 1
+    age: Array = np.where(row >= 0, stamp - stamps[np.maximum(row, 0)], np.inf)
+    return age
+
+
+def judge_topics(
+    seen: Seen, low: Array, high: Array, *, timeout: float, period: float
+) -> Judgement:
+    """Judge a host that is commanded over topics.
+
+    A host accepts a command that answers a state of at most ``timeout`` ago and obeys it for
+    ``timeout``: 2 ``timeout`` and two periods after the stamp of the last command every muscle is
+    at its minimum.
+
+    Args:
+        seen: What was seen.
+        low: Least tensions, shape (m,), [N].
+        high: Largest tensions, shape (m,), [N].
+        timeout: Parameter ``command_timeout`` of the host, [s].
+        period: Of the states, [s].
+    """
+    out = Judgement(within_limits(seen, low, high))
+    rest = np.all(np.abs(seen.tensions - low) <= REST, axis=1)
+    for life in seen.lives():
+        wall, stamp, still = seen.state_wall[life], seen.state_stamp[life], rest[life]
+        age = freshness(seen, life)
+        stale = (age > 2.0 * timeout + 2.0 * period) & ~still & (stamp > 0.0)
+        for row in np.flatnonzero(stale)[:10]:
+            out.violations.append(
+                Violation(
+                    "no stale command",
+                    float(wall[row]),
+                    f"tensions {seen.tensions[life][row].tolist()} N at t = {stamp[row]:.4f} s, "
+                    f"{age[row]:.4f} s after the state of the last command (expected: "
+                    f"{low.tolist()} after {2 * timeout + 2 * period:g} s at most)",
+                )
+            )
+        for row in np.flatnonzero(still[1:] & ~still[:-1]) + 1:
+            if np.isfinite(age[row]) and age[row] > timeout - 2.0 * period:
+                out.releases.append(Release(float(wall[row]), float(age[row])))
+    return out
+
+
+@dataclass(frozen=True)
+class BoardSample:
+    """A state that a board sent.
+
+    Attributes:
+        wall: Arrival, [s].
+        t: Time of the board, [us].
+        state: Its name: ACTIVE, HOLD, RELAX, ...
+        command: Stamp of the command in force, [us]; 0: none.
+        tension: Shape (m,), [N].
+    """
+
+    wall: float
+    t: int
+    state: str
+    command: int
+    tension: Array
+
+
+def judge_board(
+    samples: list[BoardSample],
+    high: Array,
+    *,
+    noise: float = 3.0,
+    hold: int = 24_000,
+    relax: int = 100_000,
+    disarm: int = 1_000_000,
+    tick: int = 1_000,
+) -> Judgement:
+    """Judge a board by its own clock.
+
+    A command in force that does not change is HOLD after 24 ms, RELAX after 100 ms, DISARMED after
+    1 s, each in the tick in which it is due or the first one after it.
+
+    Args:
+        samples: What it sent, in order.
+        high: Largest tensions, shape (m,), [N].
+        noise: Of the load cells, [N].
+        hold: Age of a command from which on it is no longer ACTIVE, [us].
+        relax: Age from which on HOLD has ended, [us].
+        disarm: Age from which on RELAX has ended, [us].
+        tick: Longest time between two ticks in which the board may not have looked, [us].
+    """
+    out = Judgement()
+    since, last = 0, None
+    limits = {"ACTIVE": hold, "HOLD": relax, "RELAX": disarm}
+    entered: dict[str, int] = {}
+    for one in samples:
+        bad = not np.isfinite(one.tension).all() or (one.tension > high + noise).any()
+        if bad:
+            out.violations.append(
+                Violation(
+                    "tensions within limits",
+                    one.wall,
+                    f"board: {one.tension.tolist()} N (expected: at most {high.tolist()})",
+                )
+            )
+        new_life = last is not None and one.t < last.t
+        # a board that relaxes has none in force any more: the last one counts on
+        if last is None or new_life or (one.command and one.command != last.command):
+            since, entered = one.t, {}
+        step = tick if last is None or new_life else max(tick, one.t - last.t)
+        age = one.t - since
+        due = limits.get(one.state)
+        if due is not None and one.command and age > due + 2 * step:
+            out.violations.append(
+                Violation(
+                    "watchdog of the board",
+                    one.wall,
+                    f"{one.state} {age / 1e3:.1f} ms after the last command "
+                    f"(expected: left after {due / 1e3:g} ms)",
+                )
+            )
+            since = one.t  # say it once
+        if one.state == "RELAX" and last is not None and last.state in ("ACTIVE", "HOLD"):
+            out.releases.append(Release(one.wall, age / 1e6))
+        entered.setdefault(one.state, one.t)
+        last = one
+    return out
+
+
+def missing_rows(times: Array, dt: float, seen_until: float, block: int) -> str:
+    """Return what is missing in the log of a host, empty if nothing is.
+
+    Rows are written in blocks; a block that was written must be there, whatever happened to the
+    process afterwards. The row of a state is added when it has been published.
+
+    Args:
+        times: Column ``time`` of the log, shape (n,), [s].
+        dt: Time step, [s].
+        seen_until: Stamp of the last state that an observer saw, [s].
+        block: Rows that are written at once; 1: the log was closed.
+    """
+    if len(times) > 1 and np.abs(np.diff(times) - dt).max() > 1e-6 * dt + 1e-9:
+        gap = int(np.abs(np.diff(times) - dt).argmax())
+        return f"rows {gap} and {gap + 1} are {np.diff(times)[gap]:g} s apart (expected: {dt:g})"
+    published = round(seen_until / dt)
+    wanted = max(0, published - 1) // block * block
+    if len(times) < wanted:
+        return f"{len(times)} rows (expected: {wanted} at least, {published} states were seen)"
+    return ""
+
+
+def memory_growth(samples: list[tuple[float, float]], warm_up: float = 10.0) -> float:
+    """Return how much memory a process gained, [MB]: median of its last quarter against its first.
+
+    Args:
+        samples: Time [s] and memory [MB], in order; those of the first ``warm_up`` do not count.
+        warm_up: [s].
+    """
+    if not samples:
+        return 0.0
+    rest = np.array([m for t, m in samples if t - samples[0][0] > warm_up])
+    if rest.size < 8:
+        return 0.0
+    part = rest.size // 4
+    return float(np.median(rest[-part:]) - np.median(rest[:part]))
