@@ -1,0 +1,10 @@
+"""Controllers as C that needs nothing of CARDS: for microcontrollers and real-time programs."""
+
+from cards_core.embedded.controller import (
+    ControllerExport,
+    NotExportableError,
+    export_controller,
+)
+from cards_core.embedded.folder import write_controller
+
+__all__ = ["ControllerExport", "NotExportableError", "export_controller", "write_controller"]
