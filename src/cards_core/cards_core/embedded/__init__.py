@@ -3,8 +3,15 @@
 from cards_core.embedded.controller import (
     ControllerExport,
     NotExportableError,
+    check_exportable,
     export_controller,
 )
 from cards_core.embedded.folder import write_controller
 
-__all__ = ["ControllerExport", "NotExportableError", "export_controller", "write_controller"]
+__all__ = [
+    "ControllerExport",
+    "NotExportableError",
+    "check_exportable",
+    "export_controller",
+    "write_controller",
+]

@@ -22,6 +22,7 @@ from cards_core.codegen.kernel import Layout
 from cards_core.control.base import QpController
 from cards_core.control.interface import Controller
 from cards_core.control.native_step import COMPUTED_TORQUE, StepParts, TaskParts
+from cards_core.control.registry import controller_class
 from cards_core.dynamics.differences import geodesic_muscles
 from cards_core.embedded import c_text
 from cards_core.embedded.curve import curve_at_home, curve_text
@@ -42,6 +43,17 @@ PLAIN = (
     "stm32f405.ld",
 )
 """Files that are the same for all robots."""
+
+FILES = (
+    *PLAIN,
+    "README.md",
+    "controller.c",
+    "controller.h",
+    "curve.h",
+    "model.c",
+    "parameters.h",
+)
+"""All files of a controller."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +149,19 @@ def export_controller(
     files["README.md"] = _readme(report)
     report["bytes"] = sum(len(text.encode()) for text in files.values())
     return ControllerExport(dict(sorted(files.items())), report)
+
+
+def check_exportable(kind: str) -> None:
+    """Refuse a kind of controller that has no form in C, before one is made.
+
+    Raises:
+        UnknownNameError: No such kind; the message lists all.
+        NotExportableError: It has none.
+    """
+    if not issubclass(controller_class(kind), QpController):
+        raise NotExportableError(
+            f"controller '{kind}' has no form in C (expected: 'ctc_joint' or 'ctc_operational')"
+        )
 
 
 def _exportable(controller: Controller) -> tuple[QpController, StepParts]:

@@ -68,10 +68,7 @@ def curve_text(curve: Flower, count: int, unit: str, speed: float) -> str:
     for name, value in defined.items():
         text += f"#define CURVE_{name} {float(value)!r}\n"
     text += f'#define CURVE_UNIT "{unit}"\n'
-    text += "#ifndef RUN_SHARE /* of the duration */\n#define RUN_SHARE 1.0\n#endif\n"
     for name, values in (("centre", curve.centre), ("u", curve.u), ("v", curve.v)):
         numbers = ", ".join(repr(float(value)) for value in values[:count])
         text += f"static const double curve_{name}[] = {{{numbers}}};\n"
     return text + "\n#endif\n"
-
-

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from cards_core.embedded.controller import ControllerExport
+from cards_core.embedded.controller import FILES, ControllerExport
 from cards_core.errors import CardsError
 from cards_core.files import writing_together
 
@@ -22,9 +22,27 @@ LIMIT = 600.0
 """Longest time that the cross compiler may take, [s]."""
 
 
-def write_controller(
-    export: ControllerExport, folder: str | Path, *, force: bool = False
-) -> Path:
+def check_folder(folder: str | Path, *, force: bool = False) -> None:
+    """Refuse a folder that a controller cannot go to, before one is made for it.
+
+    Args:
+        folder: That is to have the files.
+        force: Replace files of the same names.
+
+    Raises:
+        CardsError: A file of a controller exists, or the folder is none.
+    """
+    target = Path(folder)
+    if target.exists() and not target.is_dir():
+        raise CardsError(f"{target} is no folder (expected: -o and the name of a new folder)")
+    for name in () if force else FILES:
+        if (target / name).exists():
+            raise CardsError(
+                f"{target / name} exists already (expected: another folder, or --force)"
+            )
+
+
+def write_controller(export: ControllerExport, folder: str | Path, *, force: bool = False) -> Path:
     """Write the files of a controller.
 
     Args:
@@ -39,15 +57,8 @@ def write_controller(
         CardsError: A file exists, or cannot be written.
     """
     target = Path(folder)
+    check_folder(target, force=force)
     try:
-        if target.exists() and not target.is_dir():
-            raise CardsError(f"{target} is no folder (expected: -o and the name of a new folder)")
-        if not force:
-            for name in export.files:
-                if (target / name).exists():
-                    raise CardsError(
-                        f"{target / name} exists already (expected: another folder, or --force)"
-                    )
         with writing_together(target) as work:
             for name, text in export.files.items():
                 (work / name).write_text(text, encoding="utf-8")

@@ -23,10 +23,12 @@ _QUIET = """\
 
 @dataclass(frozen=True)
 class ModelText:
-    """Attributes:
-    text: Of the file.
-    state, frame: Layouts of the buffers; the frame's is None where it is not needed.
-    operations: Scalar operations of one step.
+    """The C text of a model.
+
+    Attributes:
+        text: Of the file.
+        state, frame: Layouts of the buffers; the frame's is None where it is not needed.
+        operations: Scalar operations of one step.
     """
 
     text: str

@@ -65,7 +65,7 @@ def pointer(array):
 
 
 def solve(hessian, gradient, matrix, low, up, *, single=False, limit=1000):
-    """Return flag, x and iterations; the Hessian is its diagonal, limits are of x, then of rows."""
+    """Return flag, x and iterations; the Hessian is a diagonal, limits are of x, then of rows."""
     dtype = np.float32 if single else np.float64
     arrays = [np.sqrt(hessian), gradient, matrix, low, up]
     arrays = [np.ascontiguousarray(np.clip(a, -1e30, 1e30), dtype) for a in arrays]

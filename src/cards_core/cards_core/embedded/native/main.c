@@ -13,6 +13,9 @@
 #define PERIOD 1e-3
 #define SUBSTEPS 2
 #define TENDON_LAG 2e-3 /* [s]; 0: at once */
+#ifndef RUN_SECONDS
+#define RUN_SECONDS 0.0 /* how much is run; 0: all. What ends before the curve is judged from t = 0 */
+#endif
 
 #define NQ CARDS_COORDINATES
 #define NV CARDS_VELOCITIES
@@ -123,7 +126,7 @@ int main(void)
     static cards_command command;
     static cards_real tensions[CARDS_AT_LEAST_ONE(CARDS_MUSCLES)];
     cards_real from[CARDS_TASK], at[CARDS_TASK];
-    double way = 0.0, square = 0.0, largest = 0.0, approach;
+    double way = 0.0, square = 0.0, largest = 0.0, approach, seconds;
     long steps = 0, step, not_ok = 0, worst = 0, counted = 0;
     int i, most = 0;
 
@@ -136,7 +139,9 @@ int main(void)
         way += difference * difference;
     }
     approach = 1.0 + 1.875 * sqrt(way) / CURVE_SPEED;
-    steps = (long)((approach + RUN_SHARE * CURVE_DURATION) / PERIOD + 0.5);
+    seconds = approach + CURVE_DURATION;
+    if (RUN_SECONDS > 0.0 && RUN_SECONDS < seconds) seconds = RUN_SECONDS;
+    steps = (long)(seconds / PERIOD + 0.5);
     for (step = 0; step < steps; step++) {
         const double t = PERIOD * (double)step;
         reference_at(t, from, approach, &reference);
@@ -144,7 +149,7 @@ int main(void)
         if (status != CARDS_OK) not_ok++;
         if ((long)status > worst) worst = (long)status;
         if (command.iterations > most) most = command.iterations;
-        if (t >= approach) {
+        if (t >= approach || seconds < approach) {
             double error = 0.0;
             cards_place(state.q, at);
             for (i = 0; i < CARDS_TASK; i++) {
@@ -158,7 +163,7 @@ int main(void)
         for (i = 0; i < SUBSTEPS; i++) advance(&state, tensions, &command);
     }
     const double rms = sqrt(square / (double)(counted > 0 ? counted : 1));
-    printf("%s, %s, %s precision: %ld steps, %.1f s on the curve\n", CARDS_ROBOT,
+    printf("%s, %s, %s precision: %ld steps, %.1f s judged\n", CARDS_ROBOT,
            CARDS_CONTROLLER, sizeof(cards_real) == sizeof(double) ? "double" : "single", steps,
            PERIOD * (double)counted);
     printf("tracking error: RMS %.4g, largest %.4g %s\n", rms, sqrt(largest), CURVE_UNIT);
