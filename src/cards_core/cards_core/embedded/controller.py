@@ -117,7 +117,7 @@ def export_controller(
     curve = curve_at_home(own) if curve is None else curve
     unit = "rad or m" if task is None else "m"
     what = f"{own.kind} of {robot.name}, {precision} precision"
-    head = f"/* {what}; written by ./cards export controller. */\n"
+    head = f"/* {_comment(what)}; written by ./cards export controller. */\n"
     single = "#define CARDS_SINGLE\n" if precision == "single" else ""
     sources = (REAL, ROWS, ACTIVE_SET, GOAL_PROGRAM, COMPUTED_TORQUE)
     files = {name: (NATIVE / name).read_text(encoding="utf-8") for name in PLAIN}

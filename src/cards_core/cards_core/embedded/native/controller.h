@@ -90,7 +90,7 @@ void cards_model(const cards_real *q, const cards_real *qd, cards_dynamics *dyna
 /* The y of a state, where a reference would have no error. */
 void cards_place(const cards_real *q, cards_real *y);
 
-/* The middle of the robot's ranges, or its home: a state to begin with. */
+/* The robot's home, within its limits: a state to begin with. */
 extern const cards_real cards_home[CARDS_COORDINATES];
 
 #ifdef __cplusplus
