@@ -9,10 +9,12 @@ import pytest
 
 pytest.importorskip("OCP", reason="needs cadquery-ocp-novtk: ./cards setup --test")
 
+import marked_arm
 from cad_samples import CONFIG, write_arm
 
 import cards
 from cards_bringup.cli import main
+from cards_core.dynamics import make_dynamics
 
 pytestmark = pytest.mark.serial
 
@@ -64,6 +66,34 @@ def test_from_step_to_a_controlled_robot(tmp_path, capsys):
     assert error.max() < 1e-3
     low, high = run.arrays["tensions"].min(), run.arrays["tensions"].max()
     assert 0.0 < low < high < 600.0
+
+
+def test_exporters_that_keep_names_give_the_same_robot(tmp_path, capsys):
+    """Links of URDF, sites of MJCF and frames of SDF with the names of the assembly's markers."""
+    file, config = write_arm(tmp_path / "arm.step"), tmp_path / "arm.yaml"
+    config.write_text(CONFIG)
+    assert main(["import", "cad", str(file), "--config", str(config), "-o", str(tmp_path)]) == 0
+    cad = cards.load(str(tmp_path / "two_link_arm" / "model.sdf"))
+    texts = {"urdf": marked_arm.urdf(), "mjcf": marked_arm.mjcf(), "cad": marked_arm.sdf()}
+    rng = np.random.default_rng(3)
+    poses = rng.uniform(-1.2, 1.2, (5, 2))
+    for importer, text in texts.items():
+        suffix = {"urdf": "urdf", "mjcf": "xml", "cad": "sdf"}[importer]
+        source = tmp_path / f"arm.{suffix}"
+        source.write_text(text)
+        out = tmp_path / importer
+        assert main(["import", importer, str(source), "-o", str(out)]) == 0
+        robot = cards.load(str(out / "two_link_arm" / "model.sdf"))
+        assert robot.tree.position_names == cad.tree.position_names
+        assert robot.operational_frame == cad.operational_frame
+        ours, theirs = make_dynamics(cad, "numeric"), make_dynamics(robot, "numeric")
+        for q in poses:
+            a, b = (item.update(q, np.array([0.3, -0.2])) for item in (ours, theirs))
+            for what in ("muscle_lengths", "muscle_jacobian", "mass_matrix"):
+                np.testing.assert_allclose(
+                    getattr(b, what), getattr(a, what), rtol=1e-9, atol=1e-12, err_msg=importer
+                )
+    capsys.readouterr()
 
 
 def test_muscles_of_frames_in_sdf(tmp_path, capsys):

@@ -74,17 +74,24 @@ def test_calibration_finds_the_true_zero_points_and_keeps_them(rig, cards, tmp_p
     assert np.abs(measured - lengths).max() > 0.01
 
     out = tmp_path / "report.yaml"
-    done = cards(
-        *("calibrate", ROBOT, "--port", rig.port, "--yes", "--json"),
-        *("--check-seconds", "1", "--out", str(out)),
-    )
+    command = ("calibrate", ROBOT, "--port", rig.port, "--yes", "--json", "--out", str(out))
+    done = cards(*command, "--check-seconds", "1")
+    assert done.stdout, done.stderr
+    report = json.loads(done.stdout)
+    assert list(report["steps"]) == ["tension", "length", "joints", "check"]
+    assert len(report["unchecked"]) == m  # nobody moved the arm
+    assert not report["saved"]
+    assert done.returncode == 1
+    assert not read(rig, ParameterId.LENGTH_OFFSET, m).any()
+
+    done = cards(*command, "--steps", "tension,length,joints")
     assert done.stdout, done.stderr
     report = json.loads(done.stdout)
     assert report["problems"] == []
     assert report["ok"]
     assert done.returncode == 0
     assert report["saved"]
-    assert list(report["steps"]) == ["tension", "length", "joints", "check"]
+    assert list(report["steps"]) == ["tension", "length", "joints"]
     assert len(report["boards"]["arm"]["uid"]) == 16
 
     # power on again: what counts is what flash has

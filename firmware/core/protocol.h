@@ -446,7 +446,7 @@ struct mlp_ident {
 };
 #define MLP_IDENT_MAX_PAYLOAD 38U
 
-/* HEARTBEAT: Shows life: host 50 Hz, board 10 Hz. */
+/* HEARTBEAT: Shows life: host 200 Hz, board 10 Hz. */
 struct mlp_heartbeat {
     uint8_t state; /* State; from the host the one it wants */
     uint32_t fault; /* bits of Fault; 0 from the host */

@@ -7,7 +7,10 @@ import importlib
 from collections.abc import Sequence
 
 IMPORTERS = {
-    "cad": ("cards_core.formats.cad.cli", "STEP assembly or FreeCAD document"),
+    "cad": (
+        "cards_core.formats.cad.cli",
+        "STEP assembly, FreeCAD document, or SDF with frames named muscle:NAME:K",
+    ),
     "caspr": ("cards_core.formats.caspr.cli", "folder of CASPR's XML files"),
     "cardsflow": (
         "cards_core.formats.cardsflow.cli",

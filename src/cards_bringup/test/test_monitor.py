@@ -64,6 +64,10 @@ def snapshot(muscles=11):
         state_rate=499.8,
         state_age=0.0021,
         latency_p99=0.0043,
+        heartbeat_gap=0.0061,
+        reply=0.0012,
+        heartbeat_jitter="<=10us 980, <=2ms 1",
+        replies="<=100us 12",
         counters={"damaged": 3},
         who="firmware 1.0.0, 0011223344556677",
         simulated=True,
@@ -80,6 +84,8 @@ def test_it_fits_the_window_and_says_all(width, height):
     lines = text.splitlines()
     assert len(lines) <= height
     assert max(map(len, lines)) <= width
+    if width >= 100:
+        assert "heartbeats <= 6.1 ms  replies <= 1.2 ms" in text
     for i in range(11):
         assert any(line.startswith(f"motor{i} ") for line in lines)
     for word in ("ACTIVE", "24.1 V", "500 Hz", "damaged 3", "slack, relaxed", "shoulder_axis_3"):

@@ -22,6 +22,9 @@ from cards_core.names import EXPECTED, name_problem
 PART = ".part"
 """Ending of a file that is being written; its name begins with a dot."""
 
+BACKUPS = 10_000
+"""Most copies of one file that are kept beside it."""
+
 LONGEST_FILE_NAME = 255
 """Of the usual file systems."""
 
@@ -184,6 +187,17 @@ def commit(temporary: Path, path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def backup_names(path: Path) -> Iterator[Path]:
+    """Iterate over the names of copies beside a file: ``NAME.~1~``, ``NAME.~2~``, ...
+
+    Raises:
+        CardsError: They are used up.
+    """
+    for number in range(1, BACKUPS):
+        yield path.with_name(f"{path.name}.~{number}~")
+    raise CardsError(f"{path} has {BACKUPS} copies (expected: delete some)")
 
 
 def inside(folder: str | os.PathLike[str], name: str) -> Path:

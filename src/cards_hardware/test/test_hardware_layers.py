@@ -9,7 +9,7 @@ import cards_hardware
 
 FOLDER = Path(cards_hardware.__file__).parent
 
-BASE = {"errors", "percentiles", "real_time"}
+BASE = {"errors", "histogram", "percentiles", "real_time"}
 """Modules that any package may use."""
 
 USES = {

@@ -7,9 +7,18 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from cards_core.errors import CardsError
+from cards_core.errors import CardsError, CompilationError
 from cards_core.typing import Array
-from cards_muscle_plugin.ports import JointInfo, StepInfo
+from cards_muscle_plugin.bodies import OneByOne
+from cards_muscle_plugin.native_bodies import load_bodies
+from cards_muscle_plugin.ports import (
+    Bodies,
+    JointInfo,
+    MeasuredJoint,
+    MovingLink,
+    PulledLink,
+    StepInfo,
+)
 from cards_ros.gazebo_bindings import Bindings
 
 _NULL = 0  # K_NULL_ENTITY
@@ -41,6 +50,9 @@ class GazeboModel:
         ecm: Gazebo's entity component manager. It is valid during the call that it comes with:
             every call of the system starts with `bind`.
 
+    Attributes:
+        slow: Why links are read one by one; empty if they are read in one native call.
+
     Raises:
         CardsError: The entity is no model.
     """
@@ -58,6 +70,12 @@ class GazeboModel:
         # models made from text have a name in angle brackets or none
         self.file = Path(source) if source and Path(source).is_file() else None
         self.static: bool = self._model.static(ecm)
+        self.native: Any = None
+        self.slow = ""
+        try:
+            self.native = load_bodies(gz)
+        except CompilationError as error:
+            self.slow = str(error)
 
     def bind(self, ecm: Any) -> None:
         """Use this manager until the present call of the system ends."""
@@ -129,6 +147,17 @@ class GazeboModel:
         joint.enable_velocity_check(self.ecm)
         return GazeboJoint(self, joint)
 
+    def bodies(
+        self,
+        links: Sequence[MovingLink],
+        joints: Sequence[MeasuredJoint],
+        pulled: Sequence[PulledLink],
+    ) -> Bodies:
+        """See `ModelPort`."""
+        if self.native is None:
+            return OneByOne(links, joints, pulled)
+        return NativeBodies(self, links, joints, pulled)
+
     def _owner(self, name: str, model: Any) -> tuple[Any, str]:
         """Return the model within another that a name leads to, None without, and the rest."""
         *models, own = name.split("::")
@@ -164,12 +193,47 @@ def _paths(
         yield from _paths(gz, ecm, wanted, model.models(ecm), path)
 
 
+class NativeBodies:
+    """`Bodies` in one native call each; arguments as of `OneByOne`, whose ports are Gazebo's."""
+
+    def __init__(
+        self,
+        model: GazeboModel,
+        links: Sequence[MovingLink],
+        joints: Sequence[MeasuredJoint],
+        pulled: Sequence[PulledLink],
+    ) -> None:
+        self._model = model
+        self._bodies = model.native.Bodies(
+            [(_entity(port), pose, twist) for port, pose, twist in links],
+            [(_entity(port), positions, velocities) for port, positions, velocities in joints],
+            [(row, _entity(port)) for row, port in pulled],
+        )
+
+    def read(self) -> int:
+        """See `Bodies`."""
+        return int(self._bodies.read(self._model.ecm))
+
+    def pull(self, wrenches: Array) -> None:
+        """See `Bodies`."""
+        self._bodies.pull(self._model.ecm, wrenches)
+
+
+def _entity(port: Any) -> int:
+    return int(port.entity)
+
+
 class GazeboLink:
-    """`LinkPort` of a link."""
+    """`LinkPort` of a link.
+
+    Attributes:
+        entity: Its number.
+    """
 
     def __init__(self, model: GazeboModel, link: Any) -> None:
         self._model = model
         self._link = link
+        self.entity: int = link.entity()
         self._vector = model.gz.math.Vector3d
 
     def read_pose(self, pose: Array) -> bool:
@@ -201,6 +265,9 @@ class GazeboLink:
         Args:
             twist: Of its origin, and angular, in the link's own axes, (6,), [m/s, rad/s].
         """
+        if self._model.native is not None:
+            self._model.native.move(self._model.ecm, self.entity, twist)
+            return
         vx, vy, vz, wx, wy, wz = twist
         self._link.set_linear_velocity(self._model.ecm, self._vector(vx, vy, vz))
         self._link.set_angular_velocity(self._model.ecm, self._vector(wx, wy, wz))
@@ -213,11 +280,16 @@ class GazeboLink:
 
 
 class GazeboJoint:
-    """`JointPort` of a joint."""
+    """`JointPort` of a joint.
+
+    Attributes:
+        entity: Its number.
+    """
 
     def __init__(self, model: GazeboModel, joint: Any) -> None:
         self._model = model
         self._joint = joint
+        self.entity: int = joint.entity()
 
     def read(self) -> tuple[Sequence[float], Sequence[float]] | None:
         """See `JointPort`."""

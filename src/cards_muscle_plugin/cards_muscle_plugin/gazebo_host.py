@@ -27,7 +27,14 @@ from cards_core.spatial import quaternion_log
 from cards_core.stamps import seconds
 from cards_core.typing import Array
 from cards_muscle_plugin.hosted_robot import HostedRobot
-from cards_muscle_plugin.ports import JointPort, LinkPort, ModelPort
+from cards_muscle_plugin.ports import (
+    KNOWN,
+    Bodies,
+    JointPort,
+    LinkPort,
+    MeasuredJoint,
+    ModelPort,
+)
 from cards_muscle_plugin.surroundings import Surroundings
 
 DEFAULT_DT = 1_000_000
@@ -104,10 +111,9 @@ class GazeboHost(Host):
         self.known = False
         self._rested = False
         self._fixed: list[tuple[int, LinkPort]] = []
-        self._moving: list[tuple[int, LinkPort]] = []
-        self._pulled: list[tuple[int, LinkPort]] = []
+        self._bodies: Bodies | None = None
         self._near: list[tuple[str, LinkPort]] = []
-        self._measured: list[tuple[slice, slice, JointPort]] = []
+        self._near_bodies: Bodies | None = None
         self._driven: list[tuple[slice, JointPort]] = []
         self._computed: list[Joint] = []
         self._take_joints([])
@@ -136,7 +142,7 @@ class GazeboHost(Host):
         self._computed = [] if self._model.static else self._joints_from_poses()
         needed = touched | {link for joint in self._computed for link in _ends(joint)}
         self._take_joints(self._computed)
-        self._fixed, self._moving, self._pulled = [], [], []
+        self._fixed, moved, pulled = [], [], []
         for link in robot.links:
             if link.name in needed:
                 moving = link.name in self.hosted.moving
@@ -145,18 +151,24 @@ class GazeboHost(Host):
                     raise UnknownNameError(
                         "link in the simulator", link.name, self._model.link_names()
                     )
-                entry = (self._row[link.name], port)
-                (self._moving if moving else self._fixed).append(entry)
-                if moving and link.name in touched:
-                    self._pulled.append(entry)
+                row = self._row[link.name]
+                if not moving:
+                    self._fixed.append((row, port))
+                    continue
+                moved.append((port, self._all_poses[row], self._all_twists[row]))
+                if link.name in touched:
+                    pulled.append((row, port))
         self._near = self._neighbours()
-        self._measured, self._driven = [], []
+        self._join_neighbours()
+        measured: list[MeasuredJoint] = []
+        self._driven = []
         computed = {joint.name for joint in self._computed}
         for joint in robot.joints:
             if joint.name in self._slices and not self._model.static:
                 axes = self._model.joint(joint.name) if joint.kind != "free" else None
                 if axes is not None and joint.name not in computed:
-                    self._measured.append((*self._slices[joint.name], axes))
+                    positions, velocities = self._slices[joint.name]
+                    measured.append((axes, self.q[positions], self.qd[velocities]))
                 elif axes is None and joint.kind != "free":
                     known = (info.name for info in self._model.joints())
                     raise UnknownNameError("joint in the simulator", joint.name, known)
@@ -165,6 +177,7 @@ class GazeboHost(Host):
                     first = int(np.searchsorted(self.motors.rows, rows.start))
                     part = slice(first, first + rows.stop - rows.start)
                     self._driven.append((part, axes))
+        self._bodies = self._model.bodies(moved, measured, pulled)
         self.put_to_start()
 
     def put_to_start(self) -> None:
@@ -212,6 +225,14 @@ class GazeboHost(Host):
             found.append((name, port))
         return found
 
+    def _join_neighbours(self) -> None:
+        """Have the neighbours read into the engine there is now."""
+        engine = self.muscles.engine
+        places = zip(engine.neighbour_poses, engine.neighbour_twists, strict=True)
+        ports = (port for _, port in self._near)
+        links = [(port, *place) for port, place in zip(ports, places, strict=True)]
+        self._near_bodies = self._model.bodies(links, [], []) if links else None
+
     def _gone(self, name: str) -> str:
         return (
             f"'{name}', which cables of '{'::'.join(self._model.path)}' may touch, is not in the "
@@ -250,25 +271,10 @@ class GazeboHost(Host):
             for row, link in self._fixed:
                 if not link.read_pose(self._all_poses[row]):
                     return False
-        for row, link in self._moving:
-            if not (
-                link.read_pose(self._all_poses[row]) and link.read_twist(self._all_twists[row])
-            ):
-                return False
-        engine = self.muscles.engine
-        for i, (name, link) in enumerate(self._near):
-            pose, twist = engine.neighbour_poses[i], engine.neighbour_twists[i]
-            if not (link.read_pose(pose) and link.read_twist(twist)):
-                if self.known:
-                    raise CardsError(self._gone(name))
-                return False
-            if not np.abs(pose).max() + np.abs(twist).max() < HUGE:
-                raise CardsError(f"no sensible state of '{name}': the physics diverged")
-        for positions, velocities, axes in self._measured:
-            found = axes.read()
-            if found is None:
-                return False
-            self.q[positions], self.qd[velocities] = found
+        if self._bodies is None or self._bodies.read() != KNOWN:
+            return False
+        if not self._read_neighbours():
+            return False
         if self._free_rows.size:
             rows = self._free_rows
             self.q[self._free_q], self.qd[self._free_qd] = self._free.coordinates(
@@ -287,6 +293,21 @@ class GazeboHost(Host):
         if not self._rested:
             self.muscles.reset(self._poses)
             self._rested = True
+        return True
+
+    def _read_neighbours(self) -> bool:
+        if self._near_bodies is None:
+            return True
+        unknown = self._near_bodies.read()
+        if unknown != KNOWN:
+            if self.known:
+                raise CardsError(self._gone(self._near[unknown][0]))
+            return False
+        engine = self.muscles.engine
+        for i, (name, _) in enumerate(self._near):
+            pose, twist = engine.neighbour_poses[i], engine.neighbour_twists[i]
+            if not np.abs(pose).max() + np.abs(twist).max() < HUGE:
+                raise CardsError(f"no sensible state of '{name}': the physics diverged")
         return True
 
     @property
@@ -337,8 +358,8 @@ class GazeboHost(Host):
         wrenches, others = muscles.wrenches, self.muscles.engine.neighbour_wrenches
         if not math.isfinite(wrenches.sum() + others.sum()):
             raise CardsError(self._no_force(wrenches, others))
-        for row, link in self._pulled:
-            link.add_wrench(wrenches[row].tolist())
+        assert self._bodies is not None  # `read` has been there
+        self._bodies.pull(wrenches)
         for (_, link), wrench in zip(self._near, others.tolist(), strict=True):
             if any(wrench):
                 link.add_wrench(wrench)
@@ -357,6 +378,7 @@ class GazeboHost(Host):
         self.muscles = self._make_muscles(seconds(dt))
         self.muscles.engine.neighbour_poses[:] = before.neighbour_poses
         self.muscles.engine.neighbour_twists[:] = before.neighbour_twists
+        self._join_neighbours()
         self.muscles.reset(self._poses)
 
     def _nowhere(self) -> str:

@@ -11,6 +11,8 @@ Time belongs to Gazebo and advances unless it is told to pause:
 - In lockstep, paced or not, `before_step` then waits for the command that answers the last state,
   for at most `ANSWER_TIME`; without an answer the world is paused until one comes, and the step
   that Gazebo had begun is done with the commands there were. This is reported as an error.
+- As fast as possible, it waits for those who answer states, up to half a second; see
+  `cards_core.loop.answer_watch`.
 """
 
 from __future__ import annotations
@@ -25,9 +27,11 @@ from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
 from cards_core.errors import CardsError
+from cards_core.loop.answer_watch import AnswerWatch
 from cards_core.loop.host import (
     ANSWERED_MODES,
     CLOCKED_MODES,
+    WATCHED_MODES,
     host_parameters,
     impedance_gains,
     initial_positions,
@@ -106,6 +110,7 @@ class SimulatorNode(Node):
         self.host.change({spec.name: value[spec.name] for spec in own})
         self.mode: str = value["mode"]
         self._lockstep = self.mode in ANSWERED_MODES
+        self._watch = AnswerWatch() if self.mode in WATCHED_MODES else None
         self._stale_after = round(value["command_timeout"] * NANOSECONDS)
         self._duration = end_of(value["duration"])
         self._period, self._clock_period = (
@@ -193,6 +198,8 @@ class SimulatorNode(Node):
                 )
         elif self._lockstep:
             self._await_answer()
+        elif self._watch is not None:
+            self._watch_answers(self._watch)
         if self.host.known and not gate.to_start:
             self.host.step(info.dt)
 
@@ -202,6 +209,8 @@ class SimulatorNode(Node):
         # in lockstep no answer to the last is wanted
         if not self._ended if self._lockstep else self._ended or now % self._period < info.dt:
             self._publish()
+            if self._watch is not None:
+                self._watch.published(now, self._published)
         if now % self._clock_period < info.dt:
             self._shell.topics.publish_clock(now)
         self.host.behind = self._delay.note(time.monotonic(), info.dt)
@@ -241,11 +250,32 @@ class SimulatorNode(Node):
         self.cost.drop()
         self.cost.begin()
 
+    def _watch_answers(self, watch: AnswerWatch) -> None:
+        """Wait a while for the answer to the last state, if somebody answers states."""
+        waited = False
+        while (left := watch.remaining(now := time.monotonic())) > 0.0:
+            if self.host.gate.stopped:
+                break  # a stopped robot obeys nobody
+            waited = True
+            if now - self._published > REPUBLISH_PERIOD:
+                self._publish()
+            self._loop.wait(left)
+            self._receive()
+            if self._loop.serve():
+                self._housekeeping()
+        if waited:
+            # waiting is not work
+            self.cost.drop()
+            self.cost.begin()
+
     # Commands and states ----------------------------------------------------------------------
 
     def _receive(self) -> None:
-        for _ in self._shell.obey(lockstep=self._lockstep, patience=self._stale_after):
+        for stamp in self._shell.obey(lockstep=self._lockstep, patience=self._stale_after):
             self._gate.accept(self.host.stamp)
+            # muscles and motors have messages of their own, and both are the answer
+            if self._watch is not None and not self.host.unanswered:
+                self._watch.commanded(stamp)
 
     def _publish(self) -> None:
         self._published = time.monotonic()
@@ -260,6 +290,8 @@ class SimulatorNode(Node):
         self.steps = 0
         self._failure = self._late = None
         self._gate.reset()
+        if self._watch is not None:
+            self._watch.begin()
         self._delay.reset()
         self._published = 0.0
         self._started = True
@@ -341,6 +373,8 @@ class SimulatorNode(Node):
                 "plugin_us_per_step": self.cost.microseconds(),
                 "plugin_us_per_step_p99": self.cost.microseconds(99.0),
             }
+            if self._watch is not None:
+                self._cost_values["unanswered_states"] = self._watch.unanswered
         return self._cost_values
 
     # Services ---------------------------------------------------------------------------------

@@ -77,6 +77,40 @@ class JointPort(Protocol):
         ...
 
 
+MovingLink = tuple[LinkPort, Array, Array]
+"""A link, where its pose goes, shape (4, 4), and where its twist goes, shape (6,)."""
+
+MeasuredJoint = tuple[JointPort, Array, Array]
+"""A joint, and where its positions and its velocities go, shape (number of axes,) each."""
+
+PulledLink = tuple[int, LinkPort]
+"""Row of the table of wrenches, and the link that gets it."""
+
+KNOWN = -1
+"""Answer of `Bodies.read`: the motion of all is known."""
+
+
+class Bodies(Protocol):
+    """What is read and pulled in each step."""
+
+    def read(self) -> int:
+        """Write poses, twists and coordinates to their places.
+
+        Returns:
+            `KNOWN`, or the index of the first link, or the number of links plus the index of the
+            first joint, whose motion the simulator does not know (yet).
+        """
+        ...
+
+    def pull(self, wrenches: Array) -> None:
+        """Apply wrenches in the next step.
+
+        Args:
+            wrenches: Force and torque about each link's origin, world axes, shape (n, 6).
+        """
+        ...
+
+
 class ModelPort(Protocol):
     """The model that holds the plugin. Names are relative to it: ``link``, ``nested::link``.
 
@@ -112,6 +146,21 @@ class ModelPort(Protocol):
 
     def joint(self, name: str) -> JointPort | None:
         """Return a joint, None if there is none, and have it measured."""
+        ...
+
+    def bodies(
+        self,
+        links: Sequence[MovingLink],
+        joints: Sequence[MeasuredJoint],
+        pulled: Sequence[PulledLink],
+    ) -> Bodies:
+        """Return what reads and pulls moving links and joints of this model together.
+
+        Args:
+            links: Links that are read.
+            joints: Joints that are read.
+            pulled: Links that are pulled.
+        """
         ...
 
 

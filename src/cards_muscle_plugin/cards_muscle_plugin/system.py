@@ -157,6 +157,10 @@ class MusclePlugin:
             self._context = context()
             self._node = self._make_fault(self._context, namespace, path[-1], error, world)
         self._orphan = None
+        if self._model.slow:
+            self._node.get_logger().info(
+                f"links are read one by one, which takes longer: {self._model.slow}"
+            )
         set_nice(HOT_NICE)  # of this thread, the one that simulates
         # what start-up made needs no further look: shorter collections in the loop
         gc.collect()

@@ -14,6 +14,7 @@ import numpy as np
 from cards_core.dynamics import make_dynamics
 from cards_core.robot.forward_kinematics import forward_kinematics
 from cards_core.spatial import rotation_exp
+from cards_muscle_plugin.bodies import OneByOne
 from cards_muscle_plugin.ports import JointInfo, StepInfo
 
 DT = 1_000_000
@@ -112,6 +113,9 @@ class FakeSimulator:
     def joint(self, name):
         names = {node.name for node in self.tree.nodes}
         return FakeJoint(self, name) if name in names else None
+
+    def bodies(self, links, joints, pulled):
+        return OneByOne(links, joints, pulled)
 
     # WorldPort: requests take effect after the step, as Gazebo's do
 

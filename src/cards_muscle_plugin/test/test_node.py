@@ -18,6 +18,7 @@ from std_srvs.srv import SetBool, Trigger
 from test_gazebo_host import block_of
 
 from cards_core.formats import load, write_model
+from cards_core.loop import answer_watch
 from cards_core.loop.model_identity import Announcement, decode, encode, identity_of
 from cards_core.muscles.command import command_of
 from cards_muscle_plugin import node as node_module
@@ -155,9 +156,9 @@ def test_commands_of_a_controller_with_another_model_are_refused(domain, probe):
             assert (world.node.host.gate.accepted > 0) is not commands
 
 
-def lockstep_run(domain, probe, commands):
+def answered_run(domain, probe, commands, mode):
     states = []
-    with World(domain, mode="lockstep") as world:
+    with World(domain, mode=mode) as world:
         first = 1_000_000
         last = first + len(commands) * 1_000_000
 
@@ -172,14 +173,17 @@ def lockstep_run(domain, probe, commands):
     return {stamp_of(m): (tuple(m.position), tuple(m.velocity)) for m in states}
 
 
-def test_lockstep_repeats_to_the_last_bit(domain):
+def test_lockstep_repeats_to_the_last_bit(domain, monkeypatch):
+    """So does as fast as possible, if no answer takes longer than it waits."""
+    monkeypatch.setattr(answer_watch, "PATIENCE", 5.0)
     commands = np.random.default_rng(5).uniform(10.0, 100.0, size=(50, 4))
     runs = []
-    for _ in range(2):
+    for mode in ("lockstep", "lockstep", "as_fast_as_possible"):
         with Probe(domain) as probe:
-            runs.append(lockstep_run(domain, probe, commands))
+            runs.append(answered_run(domain, probe, commands, mode))
     assert len(runs[0]) == 51
     assert runs[0] == runs[1]
+    assert runs[0] == runs[2]
     # every step had the command that answered the state before it
     robot = load("planar_2r")
     plain = FakeSimulator(robot, file=robot.source)

@@ -9,7 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from cards_muscle_plugin.ports import JointPort, LinkPort
+from cards_muscle_plugin.ports import (
+    Bodies,
+    JointPort,
+    LinkPort,
+    MeasuredJoint,
+    MovingLink,
+    PulledLink,
+)
 
 
 class PlatePort(LinkPort, Protocol):
@@ -45,4 +52,13 @@ class RodModelPort(Protocol):
 
     def joint(self, name: str) -> JointPort | None:
         """Return a joint, None if there is none, and have it measured."""
+        ...
+
+    def bodies(
+        self,
+        links: Sequence[MovingLink],
+        joints: Sequence[MeasuredJoint],
+        pulled: Sequence[PulledLink],
+    ) -> Bodies:
+        """See `cards_muscle_plugin.ports.ModelPort`."""
         ...

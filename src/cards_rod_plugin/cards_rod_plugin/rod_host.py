@@ -26,7 +26,7 @@ from cards_core.rods.robots.robot import BaseKind, RodRobot, TipKind
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.spatial import rotation_log
 from cards_core.typing import Array, Vector3
-from cards_muscle_plugin.ports import JointPort
+from cards_muscle_plugin.ports import KNOWN, Bodies, JointPort
 from cards_rod_plugin.hosted_rods import HostedRods
 from cards_rod_plugin.plate_coupling import CoupledRodSimulation, PlateCoupling
 from cards_rod_plugin.ports import PlatePort, RodModelPort
@@ -155,6 +155,7 @@ class RodHost:
         self._base = hosted.base
         self._turn = hosted.base[:3, :3]
         self._plate: PlatePort | None = None
+        self._bodies: Bodies | None = None
         self._joints: list[tuple[int, JointPort]] = []
         self._tips = TipJoints(robot)
         self._pose, self._twist = np.eye(4), np.zeros(6)
@@ -191,6 +192,8 @@ class RodHost:
             raise UnknownNameError(
                 "link in the simulator", robot.plate.link, self._model.link_names()
             )
+        plate = (self._plate, self._pose, self._twist)
+        self._bodies = self._model.bodies([plate], [], [(0, self._plate)])
         self._joints = []
         for i, name in self._world_joints():
             joint = self._model.joint(name)
@@ -217,14 +220,14 @@ class RodHost:
         Raises:
             CardsError: The state of the world makes no sense, or the rods cannot follow it.
         """
-        plate = self._plate
-        if plate is None or not plate.read_pose(self._pose):
+        plate, bodies = self._plate, self._bodies
+        if plate is None or bodies is None or bodies.read() != KNOWN:
             return  # a simulator may need a step before it knows
         if self._coupling is None:
             self.simulation.step(now, patience)
             self._put(plate, dt)
-        elif plate.read_twist(self._twist):
-            self._pull(plate, self._coupling, now, dt, patience)
+        else:
+            self._pull(bodies, self._coupling, now, dt, patience)
 
     def _put(self, plate: PlatePort, dt: float) -> None:
         """Give the plate the velocity that brings it to the equilibrium in one step."""
@@ -243,7 +246,7 @@ class RodHost:
         self._put_joints(solution.q)
 
     def _pull(
-        self, plate: PlatePort, rods: PlateCoupling, now: float, dt: float, patience: float
+        self, plate: Bodies, rods: PlateCoupling, now: float, dt: float, patience: float
     ) -> None:
         """Apply the rods' wrench, and the load, to the plate."""
         twist = self._twist
@@ -263,7 +266,7 @@ class RodHost:
         if not math.isfinite(wrench.sum()):
             raise CardsError(f"no finite wrench of the rods at t = {now:g} s")
         simulation.show(step)
-        plate.add_wrench([*(turn @ wrench[:3]).tolist(), *(turn @ wrench[3:]).tolist()])
+        plate.pull((turn @ wrench.reshape(2, 3, 1)).reshape(1, 6))
         self._put_joints(self.q)
 
     def _next_q(self, dt: float) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.spatial import hat, quaternion_matrix, rotation_exp
+from cards_muscle_plugin.bodies import OneByOne
 from cards_muscle_plugin.ports import StepInfo
 
 DT = 1_000_000
@@ -98,6 +99,9 @@ class FakeWorld:
 
     def joint(self, name):
         return FakeJoint(self, name) if name in self.joints else None
+
+    def bodies(self, links, joints, pulled):
+        return OneByOne(links, joints, pulled)
 
     def pose_of(self, name):
         if name == self.robot.plate.link:

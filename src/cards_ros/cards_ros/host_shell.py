@@ -138,8 +138,10 @@ class HostTopics:
 
     def answers(
         self, now: int, *, lockstep: bool, patience: int, refused: Callable[[str], None]
-    ) -> Iterator[CommandPart]:
-        """Take the commands that have come; yield those that count, see `is_answer`.
+    ) -> Iterator[tuple[int, CommandPart]]:
+        """Take the commands that have come; yield stamp and content of those that count.
+
+        What counts: `is_answer`.
 
         Args:
             now: Stamp of the present state, [ns].
@@ -156,7 +158,7 @@ class HostTopics:
             if counts and (refusal := self._refusal()):
                 refused(f"command refused: {refusal}")
             elif counts:
-                yield part
+                yield stamp, part
 
     def _refusal(self) -> str:
         """Return why commands are not obeyed, empty if they are."""
@@ -277,8 +279,8 @@ class HostShell:
         """Publish the present state."""
         self.topics.publish(self.host.stamp, self.host.state)
 
-    def obey(self, *, lockstep: bool, patience: int) -> Iterator[None]:
-        """Take over the commands that have come; yield after each that lets time go on.
+    def obey(self, *, lockstep: bool, patience: int) -> Iterator[int]:
+        """Take over the commands that have come; yield the stamp of each that lets time go on.
 
         In lockstep muscles and motors are told by messages of their own, and both are the answer.
         After an emergency stop a world that waits for answers goes on at minimum tension.
@@ -288,12 +290,12 @@ class HostShell:
             patience: Oldest state that may be answered, [ns].
         """
         host = self.host
-        for part in self.topics.answers(
+        for stamp, part in self.topics.answers(
             host.stamp, lockstep=lockstep, patience=patience, refused=self._health.refused
         ):
             if host.gate.stopped:
                 if lockstep:
-                    yield
+                    yield stamp
                 continue
             try:
                 host.submit((part,))
@@ -301,7 +303,7 @@ class HostShell:
                 self._health.refused(str(error))
                 continue
             if not (lockstep and host.unanswered):
-                yield
+                yield stamp
 
     def record(self) -> None:
         """Log the present state; without a log go on: a full disk must not drop the arm."""

@@ -67,9 +67,12 @@ class SimulatedRobot:
     def receive(self) -> None:
         """Take over the commands that have come."""
         control = self._control
-        for _ in self.shell.obey(lockstep=control.answered, patience=self._stale_after):
+        for stamp in self.shell.obey(lockstep=control.answered, patience=self._stale_after):
             if not control.released:
                 control.commanded(self._number, time.monotonic())
+            # muscles and motors have messages of their own, and both are the answer
+            if not self.host.unanswered:
+                control.answered_by(self._number, stamp)
         if control.mode == "paced" and self.host.gate.stopped and not control.released:
             # a stopped robot obeys nobody: it sinks before the eyes of who stopped it
             control.commanded(self._number, time.monotonic())
@@ -138,4 +141,10 @@ class SimulatedRobot:
     def loop_values(self) -> Mapping[str, object]:
         """Return what else to show of the loop."""
         pacer = self._control.pacer
-        return {"missed_deadlines": pacer.overruns, "dropped_deadlines": pacer.dropped}
+        values: dict[str, object] = {
+            "missed_deadlines": pacer.overruns,
+            "dropped_deadlines": pacer.dropped,
+        }
+        if self._control.watches:
+            values["unanswered_states"] = self._control.watches[self._number].unanswered
+        return values

@@ -3,7 +3,8 @@
 Modes:
 
 - ``realtime``: one simulated second per second (times `speed`); late steps are caught up.
-- ``as_fast_as_possible``: no waiting.
+- ``as_fast_as_possible``: not with the clock. Time waits at a published state for those who
+  answer states, up to half a second; see `cards_core.loop.answer_watch`.
 - ``lockstep``: the state of time t is published, and the step to t + dt is done when a command
   with the header stamp t has arrived. The closed loop is then repeatable to the last bit.
 - ``paced``: lockstep that is not faster than real time. Where answers take longer time is slower,
@@ -160,7 +161,7 @@ class SimulatorNode(Node):
         self.get_logger().info(f"{names}: {self.control.mode}, dt {self.world.dt:g} s")
         control = self.control
         control.pacer.start(time.monotonic())
-        self._publish_state()
+        self._publish_new()
         while not self._stop and not self._finished:
             if control.failure is not None and self._duration > 0:
                 return 1  # nobody waits for a reset of a run with an end
@@ -196,7 +197,7 @@ class SimulatorNode(Node):
         last = self._finished and not control.answered  # no answer to the last is wanted
         due = control.steps % self._steps_per_state == 0 and not self._finished
         if due or last or control.paused:
-            self._publish_state()
+            self._publish_new()
         if control.steps % self._steps_per_clock == 0:
             self._first.shell.topics.publish_clock(world.stamp)
         if control.steps % self._steps_per_world == 0 or control.paused:
@@ -208,6 +209,11 @@ class SimulatorNode(Node):
         self._world_topics.publish(stamp)
         for robot in self.robots:
             robot.contact_forces.publish(stamp)
+
+    def _publish_new(self) -> None:
+        """Publish a state for the first time."""
+        self._publish_state()
+        self.control.published(self.world.stamp, self._published)
 
     def _publish_state(self) -> None:
         self._published = time.monotonic()
@@ -224,7 +230,7 @@ class SimulatorNode(Node):
         self._hold(self._grasped)
         self.set_parameters([RosParameter("grasped", value=self._grasped)])
         self.control.begin(time.monotonic())
-        self._publish_state()
+        self._publish_new()
         self._publish_world(self.world.stamp)
         response.success = True
         response.message = "back at t = 0; time starts with the next command"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cards_core.loop.host import ANSWERED_MODES, CLOCKED_MODES
+from cards_core.loop.answer_watch import AnswerWatch
+from cards_core.loop.host import ANSWERED_MODES, CLOCKED_MODES, WATCHED_MODES
 from cards_core.loop.pacing import Pacer
 from cards_sim.errors import SimulationStoppedError
 
@@ -15,7 +16,8 @@ class TimeControl:
     """Decides when a step may be done. It knows no clock: callers say what time it is, [s].
 
     Time stands still until all robots were commanded: in lockstep and paced before every step,
-    else before the first one, unless ``waits`` is false.
+    else before the first one, unless ``waits`` is false. In as_fast_as_possible it waits a while
+    for those who answer states.
 
     Args:
         dt: Time step, [s].
@@ -28,6 +30,7 @@ class TimeControl:
         mode: As given.
         answered: Whether every step waits for commands.
         clocked: Whether time is not faster than the clock.
+        watches: Who answers states, one for each robot; empty in modes without.
         pacer: Deadlines in modes that follow the clock.
         paused: Whether the simulation is paused.
         steps: Done since the last reset.
@@ -42,6 +45,7 @@ class TimeControl:
         self.paused = False
         self._waits = waits or self.answered
         self._everyone = frozenset(range(robots))
+        self.watches = [AnswerWatch() for _ in range(robots) if mode in WATCHED_MODES]
         self.begin(0.0)
 
     def begin(self, now: float) -> None:
@@ -50,6 +54,8 @@ class TimeControl:
         self.failure: SimulationStoppedError | None = None
         self._single = False  # a step that may be done in spite of the pause
         self._missing = set(self._everyone) if self._waits else set()
+        for watch in self.watches:
+            watch.begin()
         self.pacer.start(now)
 
     @property
@@ -74,6 +80,20 @@ class TimeControl:
         if not self._missing and self.clocked and not (self.answered and self.steps):
             self.pacer.resume(now)  # the wait for the first command is not time lost
 
+    def published(self, stamp: int, now: float) -> None:
+        """Note that the state of this time [ns] was published for the first time."""
+        for watch in self.watches:
+            watch.published(stamp, now)
+
+    def answered_by(self, robot: int, stamp: int) -> None:
+        """Note a command for a robot, that answers the state of this time [ns]; 0: none."""
+        if self.watches:
+            self.watches[robot].commanded(stamp)
+
+    def _unwatched(self, now: float) -> float:
+        """Return how long to wait at most for those who answer states, [s]."""
+        return max((watch.remaining(now) for watch in self.watches), default=0.0)
+
     def may_step(self, now: float) -> bool:
         """Tell whether a step may be done now."""
         if self.failure is not None:
@@ -83,7 +103,9 @@ class TimeControl:
             return not self._missing or not self.answered
         if self.paused or self._missing:
             return False
-        return not self.clocked or self.pacer.remaining(now) <= 0.0
+        if self.clocked:
+            return self.pacer.remaining(now) <= 0.0
+        return self._unwatched(now) <= 0.0
 
     def patience(self, now: float, longest: float) -> float:
         """Return how long to wait for a message, [s], at most ``longest``."""

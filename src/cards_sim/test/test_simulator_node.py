@@ -16,12 +16,13 @@ from std_srvs.srv import SetBool, Trigger
 
 from cards_core.errors import CardsError
 from cards_core.formats import load
+from cards_core.loop import answer_watch
 from cards_core.muscles.command import CommandPart
 from cards_core.parameters.declaration import ParameterSet
 from cards_ros import topics
 from cards_ros.diagnostics import Level
 from cards_ros.host_shell import REPUBLISH_PERIOD
-from cards_ros.testing import NodeThread
+from cards_ros.testing import PATIENCE, NodeThread
 from cards_sim.build import build_host
 from cards_sim.simulator import Simulator
 from cards_sim.simulator_node import SimulatorNode
@@ -60,14 +61,17 @@ def answer_with(probe, tensions_of_step):
     return probe.listen(JointState, topics.JOINT_STATES, react=react)
 
 
-def test_lockstep_is_the_simulator_to_the_last_bit(domain, probe):
+@pytest.mark.parametrize("mode", ["lockstep", "as_fast_as_possible"])
+def test_time_made_of_answers_is_the_simulator_to_the_last_bit(domain, probe, monkeypatch, mode):
+    """As fast as possible, too, if only answers come in time; 60 s are time enough here."""
+    monkeypatch.setattr(answer_watch, "PATIENCE", PATIENCE)
     commands = np.random.default_rng(2).uniform(10.0, 100.0, size=(60, 4))
     plain = Simulator(load("planar_2r"))
     expected = [plain.state]
     for tensions in commands:
         plain.step(tensions)
         expected.append(plain.state)
-    with simulator(domain, mode="lockstep") as thread:
+    with simulator(domain, mode=mode) as thread:
         muscles = probe.listen(JointState, topics.MUSCLE_STATES)
         states = answer_with(probe, lambda k: commands[k] if k < 60 else None)
         probe.until(lambda: states and stamp_of(states[-1]) == 60_000_000, "60 steps")
@@ -338,6 +342,16 @@ def test_diverging_physics_stop_the_world_but_not_the_node(domain, probe):
         probe.until(lambda: node.steps > 10, "a new start")
         probe.forget()
         probe.until_status("simulator: world", Level.OK, "running")
+
+
+def test_as_fast_as_possible_goes_on_and_counts_when_answers_stay_away(domain, probe, monkeypatch):
+    monkeypatch.setattr(answer_watch, "PATIENCE", 0.05)
+    with simulator(domain, mode="as_fast_as_possible", command_timeout=1.0) as thread:
+        answer_with(probe, lambda k: [50.0] * 4 if k < 20 else None)
+        probe.until(lambda: thread.node.steps > 500, "time without answers")
+        status = probe.until_status("simulator: loop", Level.OK)
+        assert "unanswered_states" in {value.key for value in status.values}
+        assert thread.node.control.watches[0].unanswered >= 1
 
 
 def test_other_topics(domain, probe):

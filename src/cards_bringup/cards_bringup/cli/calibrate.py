@@ -57,7 +57,8 @@ def add_calibrate(subparsers: Any) -> None:
         help="do not write to the boards' flash; restore the old values at the end",
     )
     add("--out", type=Path, metavar="FILE", help="report, .yaml or .json")
-    add("--yes", action="store_true", help="ask nothing: all preparations are done")
+    text = "ask nothing: all preparations are done; saves if every direction was checked"
+    add("--yes", action="store_true", help=text)
     add("--json", action="store_true", help="print the report, nothing else; with --yes")
     parser.set_defaults(run=run)
 

@@ -155,16 +155,23 @@ class Wizard:
         if self._args.no_save:
             self._calibration.restore()
             self._report.hints.append("not saved, as asked; the old zero points are back")
-        elif self._report.problems and not self._go(
-            "There are problems, see above. Save nevertheless?", "save"
+        elif (doubt := self._doubt()) and not self._go(
+            f"There are {doubt}, see above. Save nevertheless?", "save"
         ):
             self._calibration.restore()
             self._report.hints.append(
-                "not saved because of problems; the old zero points are back"
+                f"not saved because of {doubt}; the old zero points are back"
+                + ("; --steps without check saves without" if self._args.yes else "")
             )
         else:
             self._calibration.save()
             self._report.saved = True
+
+    def _doubt(self) -> str:
+        """Return what speaks against saving, in words; empty if nothing does."""
+        doubts = ["problems"] if self._report.problems else []
+        doubts += ["directions that were not checked"] if self._report.unchecked else []
+        return " and ".join(doubts)
 
     def put_back(self) -> None:
         """Restore the old zero points, if the boards still answer."""

@@ -230,6 +230,8 @@ def _board_lines(board: BoardRow, width: int) -> list[Text]:
         (board.state_rate, "{:.0f} Hz"),
         (board.state_age * 1e3, "age {:.1f} ms"),
         (board.latency_p99 * 1e3, "latency p99 {:.1f} ms"),
+        (board.heartbeat_gap * 1e3, "heartbeats <= {:.1f} ms"),
+        (board.reply * 1e3, "replies <= {:.1f} ms"),
     )
     for value, form in numbers:
         if math.isfinite(value):

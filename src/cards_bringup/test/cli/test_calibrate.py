@@ -62,11 +62,12 @@ def wizard(arm, monkeypatch):
 
 
 def test_the_whole_way(wizard, capsys):
-    made = wizard("", "", "", "")
+    made = wizard("", "", "", "", "save")
     made.wizard.run(STEPS)
     assert not made.waiting
     assert made.report.saved
-    assert made.report.ok
+    assert not made.report.ok  # nobody moved the arm
+    assert sorted(made.report.unchecked) == sorted(f"motor{i}" for i in range(11))
     assert list(made.report.steps) == list(STEPS)
     assert (
         made.board.saved[ParameterId.LOAD_ZERO, 0] == made.report.parameters["arm"]["LOAD_ZERO"][0]
@@ -170,6 +171,45 @@ def test_a_wrong_direction_is_not_saved_unless_asked(wizard):
         assert any("motor3: runs the other way" in problem for problem in made.report.problems)
         assert made.report.saved == saved
         board.motion = lambda _t: None
+
+
+def move_in_the_check(made, speed):
+    """Let the arm stand still for the steps before, then move it by hand."""
+    board, check = made.board, made.wizard._check
+
+    def moved():
+        home, begin = board.q.copy(), board.time
+        pace = np.array([1.0, 1.7, 2.3, 3.1])  # every joint in its own way
+        board.motion = lambda t: setattr(board, "q", home + speed * np.sin(pace * (t - begin)))
+        check()
+
+    made.wizard._check = moved
+
+
+@pytest.mark.parametrize(("speed", "saved"), [(0.0, False), (0.4, True)])
+def test_without_questions_nothing_is_saved_whose_direction_was_not_checked(
+    wizard, capsys, tmp_path, speed, saved
+):
+    made = wizard(yes=True, as_json=True)
+    before = dict(made.board.memory)
+    move_in_the_check(made, speed)
+    made.wizard._args.check_seconds = 4.0
+    made.wizard.run(STEPS)
+    made.wizard.finish(tmp_path / "x.yaml")
+    found = json.loads(capsys.readouterr().out)
+    assert (found["problems"], found["saved"], found["ok"]) == ([], saved, saved)
+    assert found["problems"] == []
+    assert (found["unchecked"] == []) == saved
+    if not saved:
+        assert made.board.memory == before
+        assert any("directions that were not checked" in hint for hint in found["hints"])
+
+
+def test_who_asks_for_no_check_gets_none(wizard):
+    made = wizard(yes=True)
+    made.wizard.run(("tension", "length", "joints"))
+    assert made.report.saved
+    assert made.report.ok
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cards_core.editing.block_checks import check_block, drafts, without_drafts
 from cards_core.errors import CardsError
-from cards_core.files import write_atomically
+from cards_core.files import backup_names, write_atomically
 from cards_core.formats.locate import find_model, has_rods
 from cards_core.formats.sdf.muscle_text import EditedBlock, MuscleText, with_block, written
 from cards_core.formats.sdf.reader import read_sdf
@@ -25,9 +25,6 @@ Operation = Callable[[EditedBlock], EditedBlock]
 
 UNSAVED = ".unsaved"
 """Added to the name of a file for what was not saved."""
-
-BACKUPS = 10_000
-"""Most copies of one file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,8 +276,7 @@ class MuscleEditor:
 
 def _back_up(file: Path, data: bytes) -> Path:
     """Copy a file beside itself, under a name that nothing has; return the copy."""
-    for number in range(1, BACKUPS):
-        copy = file.with_name(f"{file.name}.~{number}~")
+    for copy in backup_names(file):
         try:
             # a name is taken by making the file, or not at all
             descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
@@ -293,7 +289,7 @@ def _back_up(file: Path, data: bytes) -> Path:
             copy.unlink(missing_ok=True)
             raise
         return copy
-    raise CardsError(f"{file} has {BACKUPS} copies (expected: delete some)")
+    raise AssertionError(file)
 
 
 def discard(source: str | os.PathLike[str], output: Path | None = None) -> Path:

@@ -66,6 +66,14 @@ class JointTracker:
         self.estimate: Estimate | None = None
         self.problem = NOT_STARTED
 
+    def must_search(self, time: float) -> bool:
+        """Tell whether `step` has to search the pose at a time, [s], which may take a second."""
+        return not self._running or time < self._last or time - self._last > self._gap
+
+    def may_search(self, time: float) -> bool:
+        """Tell whether it searches, or has failed too short a time ago."""
+        return time < self._last or time - self._tried >= RETRY_PERIOD
+
     def step(
         self,
         time: float,

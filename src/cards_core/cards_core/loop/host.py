@@ -40,11 +40,15 @@ from cards_core.stamps import LONGEST_RUN, seconds
 
 MODES = ("realtime", "as_fast_as_possible", "lockstep", "paced")
 """How time advances. ``realtime``: with the clock, whether an answer has come or not.
-``as_fast_as_possible``: without waiting. ``lockstep``: each step waits for the answer to its
+``as_fast_as_possible``: not with the clock, but not ahead of who answers states; see
+`cards_core.loop.answer_watch`. ``lockstep``: each step waits for the answer to its
 state. ``paced``: as lockstep, and not faster than the clock; slower where answers take longer."""
 
 ANSWERED_MODES = ("lockstep", "paced")
 """Modes in which every step waits for the answer to its state; no answer can come too late."""
+
+WATCHED_MODES = ("as_fast_as_possible",)
+"""Modes in which time waits for answers, but not for ever."""
 
 CLOCKED_MODES = ("realtime", "paced")
 """Modes in which time is not faster than the clock."""

@@ -51,6 +51,43 @@ closure: {margin: 0.01, poses: {samples: 5, seed: 2, ranges: {joint_1: [0, 0.1]}
     assert found.pose(int(curve.rows[1])) == {"joint_1": 0.1, "joint_2": 0.2}
 
 
+@pytest.mark.parametrize(
+    ("poses", "words"),
+    [
+        ("grid: {elbow: [-3, 0, 4]}", r"fit.yaml:3: poses: pose 1 of 4 has elbow = -3, beyond"),
+        ("list: [{}, {elbow: 0.5}]", r"pose 2 of 2 has elbow = 0.5, beyond its limits .* \.\. 0 "),
+        ("samples: 5, ranges: {elbow: [0.1, 1]}", r"\(5 poses are beyond limits\) .expected: "),
+        ("list: [{}], fix: {elbow: 0.5}", r"pose 1 of 1 has elbow = 0.5"),
+    ],
+)
+def test_poses_beyond_limits_are_refused_unless_they_are_asked_for(tmp_path, poses, words):
+    text = f"""\
+format: muscle_fit/1
+points: [{{muscle: motor9, distance: 0.01}}]
+poses: {{{poses}}}
+moment_arms: [{{muscle: motor9, joint: elbow, values: 0.03}}]
+"""
+    with pytest.raises(DescriptionError, match=words):
+        read(tmp_path, text, "roboy_arm")
+    found = read(tmp_path, text + "beyond_limits: true\n", "roboy_arm")
+    column = found.robot.tree.position_names.index("elbow")
+    lower, upper = found.robot.tree.lower[column], found.robot.tree.upper[column]
+    angles = found.q[:, column]
+    assert ((angles < lower) | (angles > upper)).any()
+    with pytest.raises(DescriptionError, match="true or false"):
+        read(tmp_path, text + "beyond_limits: 1\n", "roboy_arm")
+
+
+def test_curves_beyond_limits_are_refused(tmp_path):
+    text = """\
+format: muscle_fit/1
+points: [{muscle: motor9, distance: 0.01}]
+moment_arms: [{muscle: motor9, joint: elbow, at: [-0.3, 0.2], values: 0.03}]
+"""
+    with pytest.raises(DescriptionError, match=r"at: pose 2 of 2 has elbow = 0.2, beyond"):
+        read(tmp_path, text, "roboy_arm")
+
+
 def test_arms_like_those_of_another_robot(tmp_path):
     text = """\
 format: muscle_fit/1

@@ -21,7 +21,8 @@ from cards_core.formats.cad.features import features_of, joint_candidates
 from cards_core.formats.cad.importer import import_cad, recognise
 from cards_core.formats.cad.links import mesh_volume, stl
 from cards_core.formats.cad.propose import propose
-from cards_core.formats.imports.markers import Marker, muscles_from_frames, parse_marker
+from cards_core.formats.imports.marked_frames import muscles_from_frames
+from cards_core.formats.imports.markers import Marker, parse_marker
 from cards_core.formats.sdf.reader import read_sdf
 from cards_core.robot.elements import Frame, ViaPoint
 from cards_core.spatial import Pose, axis_rotation

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import opensim_samples as samples
 import pytest
-from damaged_files import mutate, mutate_tree, time_limit
+from damaged_files import mutate, mutate_tree, mutate_values, time_limit
 
 from cards_core.errors import DescriptionError
 from cards_core.formats.opensim import wraps
 from cards_core.formats.opensim.cli import main
 from cards_core.formats.opensim.importer import import_osim
 
-CHUNKS, PER_CHUNK = 10, 20
+PER_CHUNK = 20
+CHUNKS = int(os.environ.get("CARDS_FUZZ", "200")) // PER_CHUNK
 
 
 def damaged(seed):
     rng = np.random.default_rng(seed)
     text = getattr(samples, ("arm", "knee", "shoulder", "old_arm")[seed % 4])()
-    return (mutate_tree if rng.random() < 0.5 else mutate)(rng, text)
+    damage = (mutate, mutate_tree, mutate_values, mutate_values)[int(rng.integers(4))]
+    return damage(rng, text)
 
 
 def check(seed, folder):

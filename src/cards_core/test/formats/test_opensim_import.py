@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import numpy as np
 import opensim_samples as samples
 import pytest
@@ -12,9 +15,11 @@ from cards_core.dynamics.interface import make_dynamics
 from cards_core.errors import CardsError, DescriptionError
 from cards_core.formats import load
 from cards_core.formats.imports.model import write_imported
+from cards_core.formats.opensim import functions, joint_reading, muscles, path_reading, reading
 from cards_core.formats.opensim.compare import ACTIVATIONS, fiber_equilibrium, measure
 from cards_core.formats.opensim.importer import UPRIGHT, import_osim, our_coordinates
 from cards_core.formats.opensim.kinematics import body_poses, free_coordinates, values
+from cards_core.formats.opensim.schema import CONTENT
 from cards_core.formats.opensim.wraps import coordinate_range
 from cards_core.robot.actuators import Hill, Ligament
 from cards_core.robot.forward_kinematics import node_poses
@@ -162,7 +167,9 @@ def test_over_wrap_objects_the_taut_string_confirms_ours(imported, dynamics):
 def test_a_knee_becomes_the_hinge_that_fits_best_and_says_how_far_it_is_off(imported, dynamics):
     found = imported["knee"]
     codes = {item.code: item for item in found.model.findings}
-    assert set(codes) == {"joint-not-convertible", "path-not-convertible", "coordinate-coupled"}
+    assert set(codes) == {
+        "joint-not-convertible", "path-not-convertible", "coordinate-coupled", "range-left-out",
+    }  # fmt: skip
     assert found.paths["hip_flexor"].reasons == []
     error = found.errors["extensor"]
     assert f"{1000 * error:.3g} mm" in codes["path-not-convertible"].message
@@ -220,6 +227,23 @@ def one(**changes):
         (("<wrap_object>elbow_pulley", "<wrap_object>elbo"), "wrap object 'elbo' does not exist"),
         (("<max_isometric_force>700", "<max_isometric_force>x"), "'x' is not a number"),
         (('Version="40000"', 'Version="10000"'), "too old"),
+        (('Version="40000"', 'Version="99999"'), "99999 is not known yet .*20000 to 40600"),
+        (("<Flen>1.8</Flen>", "<Flenn>1.8</Flenn>"),
+         r"<Flenn>: unknown element in Thelen2003Muscle 'extensor'; did you mean <Flen>\?"),
+        (("<active>true</active>", "<activ>true</activ>"), "WrapCylinder.*did you mean <active>"),
+        (("<locked>false</locked>", "<lockd>false</lockd>"), "Coordinate.*did you mean <locked>"),
+        (("<minimum_value>0</minimum_value>", "<minimum_valu>0</minimum_valu>"),
+         "ActiveForceLengthCurve.*did you mean <minimum_value>"),
+        (("<gravity>0 -9.80665 0</gravity>", "<gravitiy>0 0 0</gravitiy>"),
+         "Model 'our_arm'; did you mean <gravity>"),
+        (("<max_isometric_force>700<", "<pennation_angle>0.3</pennation_angle>"
+          "<max_isometric_force>700<"), "pennation_angle.* no property of version 40000"),
+        (("<CoordinateActuator name", "<Thelen2003Muscl/><CoordinateActuator name"),
+         r"unknown force <Thelen2003Muscl>; did you mean <Thelen2003Muscle>\?"),
+        (('Muscle name="flexor"', 'Muscle name="extensor"'),
+         r"Millard2012EquilibriumMuscle 'extensor': Thelen2003Muscle 'extensor' in line \d+ has"),
+        (('Body name="forearm"', 'Body name="upper_arm"'),
+         r"Body 'upper_arm': Body 'upper_arm' in line \d+ has this name too"),
         (("<range>0 2.2", "<range>3 2.2"), "range 3 to 2.2"),
         (("<mass>1.2", "<mass>-1"), "at least 0"),
         (("<quadrant>all", "<quadrant>w"), "quadrant 'w'"),
@@ -271,3 +295,82 @@ def test_a_default_out_of_its_range_extends_the_limits_of_the_joint(tmp_path, de
     assert robot.home["elevation"] == (default,)
     assert axis.lower == min(0.1, default)
     assert axis.upper == max(2.0, default)
+    (said,) = [f for f in found.model.warnings if f.code == "range-widened"]
+    assert said.subject == "coordinate 'elevation'"
+    assert said.line
+    assert f"{default:.6g} is outside of its range 0.1 to 2" in said.message
+
+
+def osim(tmp_path, text):
+    path = tmp_path / "x.osim"
+    path.write_text(text)
+    return import_osim(path)
+
+
+def test_defaults_of_the_document_count_where_an_object_says_nothing(tmp_path):
+    # OpenSim 4.6 says the same: 7.5 for the extensor, which has an Flen of its own, 10 for others
+    defaults = (
+        '<defaults><Thelen2003Muscle name="default"><Flen>1.6</Flen><max_contraction_velocity>7.5'
+        "</max_contraction_velocity></Thelen2003Muscle></defaults>"
+    )
+    text = samples.arm().replace('<Ground name="ground"/>', f'{defaults}<Ground name="ground"/>')
+    robot = osim(tmp_path, text).model.robot
+    assert robot.muscle("extensor").actuator.max_velocity == 7.5
+    assert robot.muscle("extensor").actuator.lengthening_force == 1.8
+    assert robot.muscle("flexor").actuator.max_velocity == 10.0
+
+
+def test_the_scale_of_a_coupling_counts(tmp_path):
+    # OpenSim 4.6: patella_angle -0.38 at knee -0.4, twice 0.5 q + 0.01
+    end = "</CoordinateCouplerConstraint>"
+    found = osim(tmp_path, samples.knee().replace(end, f"<scale_factor>2</scale_factor>{end}"))
+    assert values(found.source, {"knee": -0.4})["patella_angle"] == pytest.approx(-0.38, abs=1e-15)
+
+
+def test_parts_outside_of_the_sets_of_the_model_are_read(tmp_path):
+    text, loose = samples.arm(), ""
+    for tag in ("BodySet", "JointSet", "ForceSet"):
+        start, end = text.index(f"<{tag}>"), text.index(f"</{tag}>")
+        inner = text[start:end].removeprefix(f"<{tag}><objects>").removesuffix("</objects>")
+        text = text[:start] + f"<{tag}><objects/>" + text[end:]
+        loose += inner
+    text = text.replace("<gravity>", f"<components>{loose}</components><gravity>")
+    (tmp_path / "sets").mkdir()
+    wanted, found = osim(tmp_path / "sets", samples.arm()), osim(tmp_path, text)
+    assert found.model.robot.muscles
+    for one_muscle, other in zip(
+        found.model.robot.muscles, wanted.model.robot.muscles, strict=True
+    ):
+        assert one_muscle.name == other.name
+        assert one_muscle.actuator == other.actuator
+    assert found.model.robot.tree.position_names == wanted.model.robot.tree.position_names
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("<locked>false</locked>", "<locked>false</locked><prescribed>true</prescribed>",
+         "coordinate-prescribed"),
+        ("<max_isometric_force>", "<ignore_activation_dynamics>true</ignore_activation_dynamics>"
+         "<max_isometric_force>", "dynamics-not-convertible"),
+    ],
+)  # fmt: skip
+def test_what_has_no_counterpart_is_named(tmp_path, old, new, code):
+    found = osim(tmp_path, samples.arm().replace(old, new, 1))
+    (said,) = [item for item in found.model.warnings if item.code == code]
+    assert said.line
+
+
+def test_every_property_that_is_read_is_known():
+    """Every name that the readers ask for is in the table: else its object is refused."""
+    known = {name for content in CONTENT.values() for name in content.once | content.many}
+    asked = set()
+    for module in (reading, joint_reading, path_reading, functions, muscles):
+        tree = ast.parse(Path(module.__file__).read_text())
+        for call in ast.walk(tree):
+            name = getattr(call.func, "id", "") if isinstance(call, ast.Call) else ""
+            if name in ("number", "vector", "flag", "sequence"):
+                asked |= {a.value for a in call.args if isinstance(a, ast.Constant)}
+    names = {name for name in asked if isinstance(name, str)}
+    assert len(names) > 40
+    assert names <= known

@@ -17,10 +17,11 @@ from cards_hardware.boards.connection import Connection
 from cards_hardware.boards.events import BoardEvent, flag_words, state_word
 from cards_hardware.boards.handshake import Ident
 from cards_hardware.boards.layout import BAUDRATE, IMPEDANCE, BoardLayout, MuscleImpedance
+from cards_hardware.boards.line_thread import BoardCommand, LineThread
 from cards_hardware.boards.serial_link import SerialLink
 from cards_hardware.boards.status import BoardStatus, muscle_faults, status_of
 from cards_hardware.boards.telemetry import BoardSample, Telemetry
-from cards_hardware.boards.transport import TIMEOUT, TRIES
+from cards_hardware.boards.transport import TIMEOUT, TRIES, host_us
 from cards_hardware.errors import BoardError, RequestError
 from cards_hardware.protocol.enums import EstopReason, Fault, ParameterId, Request, State
 from cards_hardware.protocol.schema import BROADCAST
@@ -51,10 +52,12 @@ class Board:
         on_change: Called by any thread after the state of board or session changed.
         reconnect: Whether to look for the board again when it is lost.
         any_node: Whether to take the address of the first board that answers.
+        thread: Keeps the line; boards that are commanded together have the same. None: one of its
+            own.
 
     Attributes:
         layout: As given.
-        commands: Sends commands while the board is armed.
+        commands: Makes commands for it, see `command`.
     """
 
     def __init__(
@@ -66,10 +69,10 @@ class Board:
         on_change: Callable[[], None] | None = None,
         reconnect: bool = True,
         any_node: bool = False,
+        thread: LineThread | None = None,
     ) -> None:
         self.layout = layout
         self._on_change = on_change
-        self._armed = False
         self._estop: int | None = None  # latched until it is cleared
         self._estop_sent = 0.0
         self._connection = Connection(
@@ -78,16 +81,17 @@ class Board:
             on_event=on_event,
             on_open=self._on_open,
             on_interruption=self._on_interruption,
-            on_heartbeat=self._on_heartbeat,
+            on_care=self._repeat_estop,
             on_state=self._on_state,
             on_change=self._changed,
             reconnect=reconnect,
             any_node=any_node,
+            thread=thread,
         )
         self._transport = self._connection.transport
         self._handshake = self._connection.handshake
         self._receiver = self._connection.receiver
-        self.commands = Commands(layout, self._transport, self._handshake, lambda: self._armed)
+        self.commands = Commands(layout, self.link, self._handshake)
 
     @classmethod
     def direct(cls, port: str, baudrate: int = BAUDRATE, node: int | None = None) -> Board:
@@ -115,10 +119,10 @@ class Board:
 
     def close(self) -> None:
         """End the session; an armed board is disarmed first. May be called at any time."""
-        if self._armed:
+        if self.armed:
             with contextlib.suppress(CardsError):
                 self.disarm()
-        self._armed = False
+        self.link.close_gate()
         self._connection.close()
 
     # What the connection tells ----------------------------------------------------------------
@@ -128,20 +132,17 @@ class Board:
             self._send_estop(self._estop)
 
     def _on_interruption(self) -> None:
-        self._armed = False
+        self.link.close_gate()
         self.commands.reset()
 
-    def _on_heartbeat(self) -> bool:
-        """Repeat an emergency stop that the board does not confirm; tell whether it is armed."""
+    def _repeat_estop(self) -> None:
+        """Repeat an emergency stop that the board does not confirm."""
         stop, sent = self._estop, time.monotonic() - self._estop_sent
         if stop is not None and sent > _ESTOP_PERIOD and self._receiver.state != State.ESTOP:
             self._send_estop(stop)  # until the board says so: a line may swallow it
-        return self._armed
 
     def _on_state(self, state: int) -> None:
-        if state not in COMMANDED:
-            self._armed = False
-        self._changed()
+        self._changed()  # the gate of the line has closed by itself if commands do not act now
 
     def _changed(self) -> None:
         if self._on_change is not None:
@@ -156,7 +157,7 @@ class Board:
         remembered, and the first thing to be sent when the line is back.
         """
         self._estop = int(reason)
-        self._armed = False
+        self.link.close_gate()
         self._send_estop(self._estop)
         self._connection.wake()
 
@@ -191,12 +192,12 @@ class Board:
                 raise
             # whoever stops it sets the reason first and takes the arming back then, so it is set
             # first here and the reasons looked at then
-            self._armed = True
+            self.link.open_gate()
             stopped = (
                 self._estop is not None or bool(connection.restart) or not connection.connected
             )
-            if stopped or self._receiver.state not in COMMANDED:
-                self._armed = False
+            if stopped or self._receiver.state not in COMMANDED or not self.armed:
+                self.link.close_gate()
                 self._post_disarm()
                 raise self._error("was stopped or lost while it was armed")
         self._changed()
@@ -207,7 +208,7 @@ class Board:
 
     def disarm(self, timeout: float = 1.0) -> None:
         """Switch the drives off. Raises `BoardError`."""
-        self._armed = False
+        self.link.close_gate()
         with self._connection.lock:
             if self._receiver.state in (State.DISARMED, State.BOOT):
                 return
@@ -216,7 +217,7 @@ class Board:
 
     def relax(self, timeout: float = 1.0) -> None:
         """Lower tensions to the safe ones, slowly, and take no more commands."""
-        self._armed = False
+        self.link.close_gate()
         with self._connection.lock:
             if self._receiver.state not in COMMANDED:
                 return
@@ -230,7 +231,7 @@ class Board:
             BoardError: The cause is still there, or the board does not answer.
         """
         with self._connection.lock:
-            self._armed = False
+            self.link.close_gate()
             stop, self._estop = self._estop, None
             try:
                 self._ask_state(Request.CLEAR, {State.DISARMED}, timeout, token=True)
@@ -289,6 +290,19 @@ class Board:
 
     def _error(self, problem: str) -> BoardError:
         return BoardError(self.layout.name, self.link.port, problem)
+
+    # Commands ---------------------------------------------------------------------------------
+
+    def command(self, part: BoardCommand) -> bool:
+        """Send a command to this board alone.
+
+        Args:
+            part: Made by `commands`.
+
+        Returns:
+            Whether it goes out: only to an armed board.
+        """
+        return bool(part.payload) and self.link.thread.command([part], host_us()) is None
 
     # Settings ---------------------------------------------------------------------------------
 
@@ -429,7 +443,7 @@ class Board:
     @property
     def armed(self) -> bool:
         """Whether commands go to the board."""
-        return self._armed
+        return self.link.gate != 0
 
     @property
     def state(self) -> int | None:
@@ -476,7 +490,7 @@ class Board:
 
     def status(self) -> BoardStatus:
         """Return its status."""
-        return status_of(self.layout, self._connection, armed=self._armed, problem=self.problem)
+        return status_of(self.layout, self._connection, armed=self.armed, problem=self.problem)
 
 
 def _reason(error: RequestError) -> str:

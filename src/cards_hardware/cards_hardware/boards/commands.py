@@ -1,10 +1,13 @@
-"""Commands to a board: only while it is armed, and only for the channels that they name."""
+"""The part of a command that is for one board: packed, for the channels that it names.
+
+Nothing is sent here: `LineThread.command` sends the parts of all boards, or none.
+"""
 
 from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,8 @@ import numpy as np
 from cards_core.typing import Array
 from cards_hardware.boards.handshake import Handshake
 from cards_hardware.boards.layout import BoardLayout
-from cards_hardware.boards.transport import Transport
+from cards_hardware.boards.line_thread import BoardCommand
+from cards_hardware.boards.serial_link import SerialLink
 from cards_hardware.protocol.codec import pack
 from cards_hardware.protocol.enums import Caps
 from cards_hardware.protocol.schema import MAX_MUSCLES
@@ -26,6 +30,7 @@ _NEEDED = {
     "pressure": (Caps.PRESSURE, "pressures"),
 }
 
+_CMD_TENSION = MESSAGES["CMD_TENSION"].id
 _TENSION, _SLEW = MESSAGES["CMD_TENSION"].groups[0].fields
 assert _TENSION.quantity is not None
 _PER_NEWTON = round(1.0 / _TENSION.quantity.scale)
@@ -61,62 +66,46 @@ def pack_tension(mask: int, tensions: Array, slew: float) -> bytes:
 
 
 class Commands:
-    """Commands to one board.
+    """Parts of commands for one board.
 
     Args:
         layout: Layout of the board.
-        transport: To the board.
+        link: The line.
         handshake: Knows what the board can do.
-        armed: Tells whether commands may pass.
     """
 
-    def __init__(
-        self,
-        layout: BoardLayout,
-        transport: Transport,
-        handshake: Handshake,
-        armed: Callable[[], bool],
-    ) -> None:
+    def __init__(self, layout: BoardLayout, link: SerialLink, handshake: Handshake) -> None:
         self._layout = layout
-        self._transport = transport
+        self._link = link
         self._handshake = handshake
-        self._armed = armed
         self._kinds: set[str] = set()  # of commands that the board is known to take
 
     def reset(self) -> None:
         """Forget what the board is known to take: it may be another one."""
         self._kinds.clear()
 
-    def tensions(self, tensions: Array, slew: float | None = None) -> bool:
-        """Command tensions.
+    def tensions(self, tensions: Array, slew: float | None = None) -> BoardCommand:
+        """Return a command of tensions.
 
         Args:
             tensions: Per channel, [N]; NaN leaves the channel out of the command.
             slew: Largest change, [N/s]; None for the limit of each muscle.
 
-        Returns:
-            Whether it was sent: only to an armed board.
-
         Raises:
             ProtocolError: A value does not fit into the message.
         """
         mask, chosen = finite_channels(tensions)
-        if not self._armed() or not mask:
-            return False
         rate = 0.0 if slew is None else min(slew, _MAX_SLEW)
-        self._transport.command("CMD_TENSION", pack_tension(mask, chosen, rate))
-        return True
+        payload = pack_tension(mask, chosen, rate) if mask else b""
+        return self._link.command(_CMD_TENSION, payload)
 
-    def impedance(self, lengths: Array, rates: Array, tensions: Array) -> bool:
-        """Command set-points of the muscle impedance law.
+    def impedance(self, lengths: Array, rates: Array, tensions: Array) -> BoardCommand:
+        """Return a command of set-points of the muscle impedance law.
 
         Args:
             lengths: l0 per channel, [m]; NaN leaves the channel out of the command.
             rates: v0 per channel, [m/s].
             tensions: T0 per channel, [N].
-
-        Returns:
-            Whether it was sent: only to an armed board.
 
         Raises:
             ProtocolError: A value does not fit into the message.
@@ -125,10 +114,10 @@ class Commands:
         named = ~np.isnan(lengths)
         values = {"mask": mask, "length": chosen}
         values |= {"rate": rates[named], "tension": tensions[named]}
-        return self._send("CMD_IMPEDANCE", mask, values)
+        return self._part("CMD_IMPEDANCE", mask, values)
 
-    def lengths(self, lengths: Array) -> bool:
-        """Command lengths from which muscles pull with their stiffness, [m]; as above.
+    def lengths(self, lengths: Array) -> BoardCommand:
+        """Return a command of lengths from which muscles pull with their stiffness, [m]; as above.
 
         Muscle stiffness control: v0 = 0, T0 = T_floor.
 
@@ -137,7 +126,7 @@ class Commands:
         """
         named = np.flatnonzero(~np.isnan(lengths)).tolist()
         if not named:
-            return False
+            return self._part("CMD_IMPEDANCE", 0, {})
         laws = self._handshake.laws
         for row in named:
             if not (laws and laws[row].stiffness > 0.0):
@@ -148,16 +137,13 @@ class Commands:
         floors = np.array([law.tension_floor for law in laws])
         return self.impedance(lengths, np.zeros(len(lengths)), floors)
 
-    def pressures(self, pressures: Array) -> bool:
-        """Command pressures, [Pa]; as above."""
+    def pressures(self, pressures: Array) -> BoardCommand:
+        """Return a command of pressures, [Pa]; as above."""
         mask, chosen = finite_channels(pressures)
-        return self._send("CMD_PRESSURE", mask, {"mask": mask, "pressure": chosen})
+        return self._part("CMD_PRESSURE", mask, {"mask": mask, "pressure": chosen})
 
-    def _send(self, name: str, mask: int, values: Mapping[str, Any]) -> bool:
-        if not self._armed() or not mask:
-            return False
-        self._transport.command(name, pack(name, values))
-        return True
+    def _part(self, name: str, mask: int, values: Mapping[str, Any]) -> BoardCommand:
+        return self._link.command(MESSAGES[name].id, pack(name, values) if mask else b"")
 
     def check_kind(self, kind: str) -> None:
         """Check that the board takes a kind of command. Raises `BoardError`."""

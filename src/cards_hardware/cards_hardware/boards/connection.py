@@ -15,9 +15,10 @@ from cards_core.errors import CardsError
 from cards_hardware.boards.events import BoardEvent, event_words
 from cards_hardware.boards.handshake import Handshake
 from cards_hardware.boards.layout import BoardLayout
+from cards_hardware.boards.line_thread import HEARTBEAT, LineThread
 from cards_hardware.boards.serial_link import SerialLink
 from cards_hardware.boards.telemetry import BoardSample, FastState, Telemetry, read_fast_state
-from cards_hardware.boards.transport import Transport, host_us
+from cards_hardware.boards.transport import Transport
 from cards_hardware.errors import HardwareError, ProtocolError
 from cards_hardware.protocol.codec import unpack
 from cards_hardware.protocol.enums import (
@@ -35,18 +36,19 @@ from cards_hardware.protocol.table import MESSAGES
 OPEN_TIMEOUT = 2.0
 """For the first answer: opening the port resets some boards, [s]."""
 
-HEARTBEAT = 0.02
-"""Between two heartbeats of ours, [s]."""
-
-SILENT = 15
+SILENT = round(0.3 / HEARTBEAT)
 """Heartbeats of ours without a frame from the board, then it counts as gone: 0.3 s. Counted, not
 timed: when this machine stands still for a while, the board's frames are waiting to be read."""
+
+CARE = 0.02
+"""Between two looks of the supervisor at a session, [s]."""
 
 _BACKOFF = (0.1, 2.0)
 """First and longest pause between attempts to get a board back, [s]."""
 
 _SYNC_FAST, _SYNC_SLOW = 0.02, 0.1  # [s] between exchanges of times, at first and then
 _SYNC_FIRST = 16  # exchanges at the fast pace
+_TIME = {"t1": 0, "t2": 0, "t3": 0}  # t1 is written when the frame goes out
 _CAUSES = {int(item): item.text for item in ResetCause}
 
 
@@ -60,11 +62,12 @@ class Connection:
         on_open: Called when the line is open; what it sends goes out first.
         on_interruption: Called by any thread when the board's state is no longer certain: a
             session begins, is over, or the board seems to have restarted.
-        on_heartbeat: Called before every heartbeat; returns whether the board is armed.
+        on_care: Called every `CARE` during a session.
         on_state: Called by the reader thread after the state of the board changed.
         on_change: Called by any thread after the session began or ended.
         reconnect: Whether to look for the board again when it is lost.
         any_node: Whether to take the address of the first board that answers.
+        thread: Keeps the line, see `SerialLink`.
 
     Attributes:
         link, transport, handshake, receiver: The parts.
@@ -84,20 +87,25 @@ class Connection:
         on_event: Callable[[BoardEvent], None] | None,
         on_open: Callable[[], None],
         on_interruption: Callable[[], None],
-        on_heartbeat: Callable[[], bool],
+        on_care: Callable[[], None],
         on_state: Callable[[int], None],
         on_change: Callable[[], None],
         reconnect: bool,
         any_node: bool,
+        thread: LineThread | None,
     ) -> None:
         self._layout = layout
         self._on_open = on_open
         self._on_interruption = on_interruption
-        self._on_heartbeat = on_heartbeat
+        self._on_care = on_care
         self._on_change = on_change
         self._reconnect = reconnect
         self.link = SerialLink(
-            layout.port, layout.baudrate, on_frame=self._on_frame, on_lost=self._on_lost
+            layout.port,
+            layout.baudrate,
+            on_frame=self._on_frame,
+            on_lost=self._on_lost,
+            thread=thread,
         )
         node = BROADCAST if any_node else layout.node
         self.transport = Transport(self.link, layout.name, node, self.why_gone)
@@ -111,9 +119,9 @@ class Connection:
             on_state=on_state,
             on_restart=self._on_restart,
         )
-        self._heartbeat = _Heartbeat(self.link, self.transport, self.receiver)
+        self._exchanges = _TimeExchanges(self.transport, self.receiver)
         self._supervisor = _Supervisor(
-            f"keep {layout.name}", beat=self._beat, lost=self._is_lost, recover=self._recover
+            f"keep {layout.name}", care=self._care, lost=self._is_lost, recover=self._recover
         )
         self.lock = threading.RLock()
         self.connected = False
@@ -190,7 +198,7 @@ class Connection:
             self.handshake.load_impedance()
             self.restart = ""
             self.problem = ""
-            self._heartbeat.unanswered = 0
+            self.link.beat(True)
             self._set_connected(True)
         self._on_change()
 
@@ -211,6 +219,7 @@ class Connection:
         self._supervisor.wake()
 
     def _session_over(self, reason: str, text: str) -> None:
+        self.link.beat(False)
         self._set_connected(False)
         self._on_interruption()
         self.problem = f"lost: {reason}"
@@ -222,9 +231,11 @@ class Connection:
 
     # What the supervisor does -----------------------------------------------------------------
 
-    def _beat(self) -> None:
-        """Send a heartbeat, and load limits as soon as the board takes them."""
-        self._heartbeat.beat(armed=self._on_heartbeat())
+    def _care(self) -> None:
+        """Say that this program is alive, and load limits as soon as the board takes them."""
+        self.link.alive()
+        self._on_care()
+        self._exchanges.ask()
         if self.limits_due and self.receiver.state == State.DISARMED:
             try:
                 self.load_limits()
@@ -237,7 +248,7 @@ class Connection:
         """Tell whether the session is over."""
         if self.connected:
             silent = f"silent for {time.monotonic() - self.receiver.heard:.1f} s"
-            why = silent if self._heartbeat.unanswered > SILENT else self.restart
+            why = silent if self.link.counts().unanswered > SILENT else self.restart
             if why:
                 self._session_over(why, f"session lost: {why}")
         if self.connected:
@@ -264,50 +275,34 @@ class Connection:
         return True
 
 
-class _Heartbeat:
-    """Sends heartbeats and time exchanges, and counts heartbeats without an answer.
+class _TimeExchanges:
+    """Asks the board for its time now and then.
 
     Args:
-        link: The line.
         transport: To the board.
         receiver: What comes from it.
-
-    Attributes:
-        unanswered: Heartbeats of ours since the last frame of the board.
     """
 
-    def __init__(self, link: SerialLink, transport: Transport, receiver: Receiver) -> None:
-        self._link = link
+    def __init__(self, transport: Transport, receiver: Receiver) -> None:
         self._transport = transport
         self._receiver = receiver
-        self.unanswered = 0
-        self._heard = 0.0
-        self._synced = 0.0
+        self._asked = 0.0
 
-    def beat(self, *, armed: bool) -> None:
-        """Send a heartbeat, and every now and then a time."""
-        wanted = State.ACTIVE if armed else State.DISARMED
-        beat = {"state": int(wanted), "fault": 0, "t_peer": self._receiver.peer_t_us}
-        self.unanswered = self.unanswered + 1 if self._receiver.heard == self._heard else 0
-        self._heard = self._receiver.heard
-        self._transport.post("HEARTBEAT", beat)
+    def ask(self) -> None:
+        """Ask if it is time to."""
         now = time.monotonic()
         first = self._receiver.telemetry.clock.exchanges < _SYNC_FIRST
-        if now - self._synced >= (_SYNC_FAST if first else _SYNC_SLOW) - 1e-3:
-            self._synced = now
-            self._link.send(self._time)
-
-    def _time(self) -> bytes:
-        values = {"t1": host_us() & 0xFFFFFFFF, "t2": 0, "t3": 0}
-        return self._transport.frame("TIME_SYNC", values)()
+        if now - self._asked >= (_SYNC_FAST if first else _SYNC_SLOW) - 1e-3:
+            self._asked = now
+            self._transport.post("TIME_SYNC", _TIME)
 
 
 class _Supervisor:
-    """Thread that sends heartbeats during a session, and recovers a lost one.
+    """Thread that looks after a session, and recovers a lost one.
 
     Args:
         name: Name of the thread.
-        beat: Called every `HEARTBEAT` while there is a session.
+        care: Called every `CARE` while there is a session.
         lost: Tells whether the session is over.
         recover: Tries once to get it back; tells whether it did.
     """
@@ -316,12 +311,12 @@ class _Supervisor:
         self,
         name: str,
         *,
-        beat: Callable[[], None],
+        care: Callable[[], None],
         lost: Callable[[], bool],
         recover: Callable[[], bool],
     ) -> None:
         self._name = name
-        self._beat = beat
+        self._care = care
         self._lost = lost
         self._recover = recover
         self._wake = threading.Event()
@@ -370,8 +365,8 @@ class _Supervisor:
                 pause = first if self._recover() else min(2.0 * pause, longest)
                 due = time.monotonic()
             elif (now := time.monotonic()) >= due:
-                due = max(due + HEARTBEAT, now)
-                self._beat()
+                due = max(due + CARE, now)
+                self._care()
 
 
 # plain numbers: operations on enumerations cost microseconds

@@ -10,6 +10,7 @@ from typing import Any
 from cards_hardware.boards.connection import Connection
 from cards_hardware.boards.events import flag_words
 from cards_hardware.boards.layout import BoardLayout
+from cards_hardware.boards.line_thread import LineCounts
 from cards_hardware.percentiles import Percentiles
 from cards_hardware.protocol.enums import AckCode, Fault, MuscleFlag, State
 
@@ -36,7 +37,7 @@ class BoardStatus:
         refused: Frames that the board refused, by cause, only those that happened.
         frames, lost_frames, crc_errors: Received here, missing in their numbers, damaged.
         foreign_frames: From another node than expected.
-        replaced_commands: That a newer one overtook before they were sent.
+        line: Counters of the line, with histograms of heartbeats and round trips.
         reconnects, resets: Recovered sessions and resets of the board since `open`.
         state_age: Age of the newest sample, [s].
         state_rate: Rate of samples, [Hz].
@@ -77,7 +78,7 @@ class BoardStatus:
     lost_frames: int = 0
     crc_errors: int = 0
     foreign_frames: int = 0
-    replaced_commands: int = 0
+    line: LineCounts = field(default_factory=LineCounts)
     reconnects: int = 0
     resets: int = 0
     state_age: float = math.inf
@@ -112,6 +113,7 @@ def status_of(
     """
     receiver, handshake, link = connection.receiver, connection.handshake, connection.link
     telemetry, ident = receiver.telemetry, handshake.ident
+    counts = link.counts()
     state = receiver.state if connection.connected else None
     latency = telemetry.command_latency.summary()
     fields: dict[str, Any] = {}
@@ -137,9 +139,9 @@ def status_of(
         faults=flag_words(fault),
         frames=telemetry.frames,
         lost_frames=telemetry.lost,
-        crc_errors=link.decoder.errors,
+        crc_errors=counts.damaged,
         foreign_frames=handshake.foreign,
-        replaced_commands=link.replaced,
+        line=counts,
         reconnects=connection.reconnects,
         resets=connection.resets,
         state_age=telemetry.age(),

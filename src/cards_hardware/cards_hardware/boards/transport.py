@@ -1,7 +1,8 @@
 """Frames to one board: sequence numbers, requests and their answers.
 
-Sequence numbers are given when a frame goes out, under the lock of the line, so they only ever
-advance as the board sees them; a repeated request is a new frame.
+Sequence numbers are given in the order in which frames go out, so they only ever advance as the
+board sees them; a repeated request is a new frame. Those of heartbeats and commands are given by
+the thread that keeps the line.
 """
 
 from __future__ import annotations
@@ -11,13 +12,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cards_hardware.boards.clock_sync import WRAP
-from cards_hardware.boards.serial_link import Encoder, SerialLink
+from cards_hardware.boards.serial_link import SerialLink
 from cards_hardware.errors import BoardError, RequestError
 from cards_hardware.protocol.codec import pack
 from cards_hardware.protocol.enums import AckCode, HeaderFlag
-from cards_hardware.protocol.frames import Frame, encode_frame
-from cards_hardware.protocol.schema import MAJOR, NO_INDEX16
+from cards_hardware.protocol.schema import NO_INDEX16
 from cards_hardware.protocol.table import BY_ID, MESSAGES
 
 TIMEOUT = 0.2
@@ -83,9 +82,10 @@ class Transport:
     def __init__(self, link: SerialLink, name: str, node: int, gone: Callable[[], str]) -> None:
         self._link = link
         self.name = name
-        self.node = node
+        link.node = node
         self._gone = gone
         self._sequence = dict.fromkeys(BY_ID, 0)
+        self._sending = threading.Lock()
         self._turn = threading.Lock()
         self._pending: _PendingRequest | None = None
 
@@ -94,57 +94,27 @@ class Transport:
         """For messages."""
         return self._link.port
 
+    @property
+    def node(self) -> int:
+        """Address of the board."""
+        return self._link.node
+
+    @node.setter
+    def node(self, node: int) -> None:
+        self._link.node = node
+
     # Sending ----------------------------------------------------------------------------------
 
-    def frame(
-        self, name: str, values: Mapping[str, Any], *, flags: int = 0, node: int | None = None
-    ) -> Encoder:
-        """Check a message now and return what makes its frame when it goes out.
-
-        A command is stamped now, so that the board sees how long it waited; the rest then.
-
-        Args:
-            name: Name of the message.
-            values: Its values by name, in wire units.
-            flags: Bits of the header, see `HeaderFlag`.
-            node: Address of the board; None: that of this transport.
+    def post(self, name: str, values: Mapping[str, Any]) -> None:
+        """Send a message that nobody answers; a board that was lost does not get it.
 
         Raises:
             ProtocolError: A value does not fit.
         """
-        payload = pack(name, values)
-        return self._frame(name, payload, flags, self.node if node is None else node, None)
-
-    def _frame(
-        self,
-        name: str,
-        payload: bytes,
-        flags: int,
-        node: int,
-        pending: _PendingRequest | None,
-    ) -> Encoder:
-        number = MESSAGES[name].id
-        made = host_us() % WRAP if name.startswith("CMD_") else None
-
-        def encode() -> bytes:
-            seq = self._sequence[number] = (self._sequence[number] + 1) & 255
-            if pending is not None:
-                pending.seqs.add(seq)
-            stamp = host_us() % WRAP if made is None else made
-            return encode_frame(Frame(MAJOR, flags, node, number, seq, stamp, payload))
-
-        return encode
-
-    def post(self, name: str, values: Mapping[str, Any]) -> None:
-        """Send a message that nobody answers."""
-        self._link.send(self.frame(name, values))
-
-    def command(self, name: str, payload: bytes) -> None:
-        """Send a command that was packed; it replaces one that still waits."""
-        self._link.send_command(self._frame(name, payload, 0, self.node, None))
+        self._send(name, pack(name, values))
 
     def urgent(self, name: str, values: Mapping[str, Any], *, times: int, node: int) -> None:
-        """Send a message several times, before all others.
+        """Send a message several times, before all others; no command passes any more.
 
         Args:
             name: Name of the message.
@@ -155,8 +125,26 @@ class Transport:
         Raises:
             ProtocolError: A value does not fit.
         """
+        payload = pack(name, values)
         for _ in range(times):
-            self._link.send_urgent(self.frame(name, values, node=node))
+            self._send(name, payload, node=node, urgent=True)
+
+    def _send(
+        self,
+        name: str,
+        payload: bytes,
+        *,
+        flags: int = 0,
+        node: int | None = None,
+        urgent: bool = False,
+        pending: _PendingRequest | None = None,
+    ) -> None:
+        number = MESSAGES[name].id
+        with self._sending:  # numbers go out in their order
+            seq = self._sequence[number] = (self._sequence[number] + 1) & 255
+            if pending is not None:
+                pending.seqs.add(seq)
+            self._link.send(number, payload, seq=seq, flags=flags, node=node, urgent=urgent)
 
     # Requests ---------------------------------------------------------------------------------
 
@@ -184,7 +172,7 @@ class Transport:
             BoardError: The line was lost meanwhile.
         """
         refusal: tuple[int, int] | None = None
-        asks = int(HeaderFlag.ACK_REQUEST)
+        asks, payload = int(HeaderFlag.ACK_REQUEST), pack(name, values)
         with self._turn:
             pending = _PendingRequest(name, values)
             self._pending = pending
@@ -194,8 +182,7 @@ class Transport:
                         raise BoardError(self.name, self._link.port, f"{name}: {reason}")
                     pending.done.clear()
                     pending.refusal = None
-                    payload = pack(name, values)
-                    self._link.send(self._frame(name, payload, asks, self.node, pending))
+                    self._send(name, payload, flags=asks, pending=pending)
                     if not self._wait(pending, timeout):
                         continue
                     refusal = pending.refusal

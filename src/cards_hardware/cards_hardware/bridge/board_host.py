@@ -24,7 +24,8 @@ from cards_core.robot.state import RobotState
 from cards_core.stamps import NANOSECONDS, seconds
 from cards_core.typing import Array
 from cards_hardware.boards.layout import Layout
-from cards_hardware.bridge.hardware import Hardware, HardwareState, HardwareStatus
+from cards_hardware.bridge.hardware import Hardware, HardwareStatus
+from cards_hardware.bridge.states import HardwareState
 from cards_hardware.errors import HardwareError
 from cards_hardware.percentiles import RingStatistics
 

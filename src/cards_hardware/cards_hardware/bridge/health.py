@@ -154,6 +154,7 @@ class BridgeHealth:
             lifecycle=state,
             connected=sum(board.connected for board in boards),
             boards=len(boards),
+            lines_scheduled=self._host.status.scheduled or "no line is open",
         )
         if self.log_failure:
             status.report(Level.ERROR, self.log_failure)
@@ -204,6 +205,10 @@ class BridgeHealth:
             state_delay_p99_ms=1e3 * board.sample_delay.p99,
             command_latency_p50_ms=1e3 * board.latency_p50,
             command_latency_p99_ms=1e3 * board.latency_p99,
+            heartbeat_gap_max_ms=1e3 * board.line.beat_gap,
+            heartbeat_jitter=str(board.line.beat_jitter),
+            reply_max_ms=1e3 * board.line.reply,
+            replies=str(board.line.replies),
         )
         worrying: list[str] = []
         for muscle, flags in zip(self._muscles[board.name], board.muscle_flags, strict=False):
@@ -271,7 +276,7 @@ class BridgeHealth:
             return
         period = now - self._time
         ages, durations = host.ages.summary(), host.durations.summary()
-        step = host.clock.error
+        step, commands = host.clock.error, host.status.commands
         loop.values.update(
             state_rate_hz=(host.states - self._states) / period,
             command_rate_hz=(host.commands - self._commands) / period,
@@ -280,6 +285,9 @@ class BridgeHealth:
             state_age_p99_ms=1e3 * ages.p99,
             command_p50_us=1e6 * durations.p50,
             command_p99_us=1e6 * durations.p99,
+            commands_replaced=commands.replaced,
+            commands_stale=commands.stale,
+            commands_withheld=commands.withheld,
         )
         self._time, self._states, self._commands = now, host.states, host.commands
         if abs(step) > CLOCK_STEP:

@@ -37,10 +37,11 @@ from cards_hardware.boards.board import COMMANDED
 from cards_hardware.boards.events import BoardEvent, state_word
 from cards_hardware.boards.layout import read_layout
 from cards_hardware.bridge.board_host import LOG_NAME, BoardHost
-from cards_hardware.bridge.hardware import Hardware, HardwareState
+from cards_hardware.bridge.hardware import Hardware
 from cards_hardware.bridge.health import BridgeHealth
 from cards_hardware.bridge.node_parameters import parameters, robot_parameters
-from cards_hardware.real_time import make_real_time
+from cards_hardware.bridge.states import HardwareState
+from cards_hardware.real_time import LINE_PRIORITY, MAX_PRIORITY, make_real_time
 from cards_ros import topics
 from cards_ros.host_shell import HostShell
 from cards_ros.loop import HOT_NICE, NodeLoop, StopFlag, run
@@ -112,6 +113,10 @@ class BridgeNode(LifecycleNode):
         self._events: queue.SimpleQueue[BoardEvent] = queue.SimpleQueue()
         # no thread of the boards runs, and nothing wakes the loop, before they are opened
         self.hardware = make(robot, layout, on_state=self._wake, on_event=self._events.put)
+        if (priority := value["real_time_priority"]) >= LINE_PRIORITY:
+            self.hardware.lines.priority = min(priority + 1, MAX_PRIORITY)
+        elif not priority:
+            self.hardware.lines.priority = 0
         log_dir: str = value["log_dir"]
         self.host = BoardHost(
             robot,
@@ -278,7 +283,8 @@ class BridgeNode(LifecycleNode):
         self.host.clock.adjust()
         self.host.refresh()
         if priority := self.parameters["real_time_priority"]:
-            got = make_real_time(os.getpid(), priority)  # the threads of the links exist now
+            # the threads of the links exist now; those that keep the lines have a higher one
+            got = make_real_time(os.getpid(), priority)
             self.get_logger().debug(f"scheduled as {got}")
         self.get_logger().info("inactive: states are published, commands are not obeyed")
         return _DONE
@@ -319,7 +325,18 @@ class BridgeNode(LifecycleNode):
             if not self.host.gate.stopped:
                 self._try(self.hardware.disarm)
             self.get_logger().info("inactive: drives are off")
+        self._log_times()
         return _DONE
+
+    def _log_times(self) -> None:
+        """Say how well the lines kept time since their ports were opened."""
+        for board in self.host.refresh().boards:
+            if (line := board.line).beats:
+                self.get_logger().info(
+                    f"board {board.name}: heartbeats at most {1e3 * line.beat_gap:.1f} ms apart, "
+                    f"off by {line.beat_jitter}; replies within {1e3 * line.reply:.1f} ms, "
+                    f"{line.replies}"
+                )
 
     def on_cleanup(self, _state: Any) -> TransitionCallbackReturn:
         """Close the ports."""

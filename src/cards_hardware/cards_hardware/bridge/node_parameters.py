@@ -6,6 +6,7 @@ from cards_core.loop.host import impedance_gains
 from cards_core.loop.model_agreement import accept_parameter
 from cards_core.parameters.declaration import Parameter
 from cards_core.robot.model import Robot
+from cards_hardware.real_time import MAX_PRIORITY
 
 
 def parameters() -> list[Parameter]:
@@ -56,10 +57,10 @@ def parameters() -> list[Parameter]:
         Parameter(
             "real_time_priority",
             5,
-            "For the real-time scheduler once the boards are there, where that is permitted; 0: "
-            "none.",
+            "For the real-time scheduler once the boards are there, where that is permitted; the "
+            "threads of the lines have a higher one; 0: none.",
             lower=0,
-            upper=99,
+            upper=MAX_PRIORITY,
         ),
         accept_parameter(
             "Accept commands even if another node has a different model (compiler.md)."

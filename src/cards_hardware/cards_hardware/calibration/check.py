@@ -14,7 +14,7 @@ with each other by the estimator.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,7 @@ class MuscleCheck:
         residual: Root mean square of measured less modelled length, [m].
         sigma: The same in units of the noise expected.
         problem: What is wrong; empty if nothing, or if nothing can be said.
+        checked: Whether it moved enough to tell its direction.
     """
 
     name: str
@@ -58,6 +59,7 @@ class MuscleCheck:
     residual: float
     sigma: float
     problem: str
+    checked: bool = True
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for a report."""
@@ -232,6 +234,7 @@ def check_motion(
         )
         travel = np.ptp(lengths[good], axis=0)
         still = [check.name for check, by in zip(checks, travel, strict=True) if by < MIN_TRAVEL]
+    checks = [replace(check, checked=check.name not in still) for check in checks]
     if still:
         hints.append(
             f"moved less than {MIN_TRAVEL * 1e3:g} mm, directions not checked: {', '.join(still)}"

@@ -79,9 +79,14 @@ class CalibrationReport:
         ]
 
     @property
+    def unchecked(self) -> list[str]:
+        """Return the muscles whose direction the check was to tell, and did not."""
+        return [row["name"] for row in self.steps.get("check", ()) if not row["checked"]]
+
+    @property
     def ok(self) -> bool:
-        """True if it ran to its end without a problem."""
-        return not self.aborted and not self.problems
+        """True if it ran to its end without a problem, and no direction was left unchecked."""
+        return not self.aborted and not self.problems and not self.unchecked
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -92,6 +97,7 @@ class CalibrationReport:
             "saved": self.saved,
             "aborted": self.aborted,
             "problems": self.problems,
+            "unchecked": self.unchecked,
             "hints": self.hints,
             "boards": self.boards,
             "pose": {name: round(value, 6) for name, value in self.pose.items()},

@@ -174,8 +174,7 @@ class Rig:
                 folder=inside(self.folder, f"board_{board.name}"),
             )
             self.emulators.append(self._stack.enter_context(emulator))
-            if emulator.pid is not None:
-                make_real_time(emulator.pid)
+            _hurry(emulator)
         self.layout = self._read(self.ports)
         self._commission()
 
@@ -197,6 +196,7 @@ class Rig:
                         raise
             if board.node != ParameterId.NODE.default:
                 emulator.reset()  # only then it answers to its new address
+                _hurry(emulator)
 
     @staticmethod
     def _set(board: BoardLayout, wanted: Sequence[ParameterValue]) -> None:
@@ -272,3 +272,9 @@ class Rig:
         finally:
             self.stop_plant()
             shutil.rmtree(self._sockets, ignore_errors=True)
+
+
+def _hurry(emulator: Emulator) -> None:
+    """Give a board that was switched on or reset its priority."""
+    if emulator.pid is not None:
+        make_real_time(emulator.pid)

@@ -85,6 +85,10 @@ class BoardRow:
         state_rate: Rate of states, [Hz].
         state_age: Age of the newest state, [s].
         latency_p99: From a command to its effect on the board, [s].
+        heartbeat_gap: Longest time between two heartbeats to the board, [s].
+        reply: Longest round trip to the board, [s].
+        heartbeat_jitter, replies: Histograms: by how much the times between heartbeats differ
+            from what they should be, and of round trips; in words.
         counters: What went wrong how often, only what did.
         who: Firmware and serial number.
         simulated: Whether it is emulated.
@@ -100,6 +104,10 @@ class BoardRow:
     state_rate: float = NAN
     state_age: float = NAN
     latency_p99: float = NAN
+    heartbeat_gap: float = NAN
+    reply: float = NAN
+    heartbeat_jitter: str = ""
+    replies: str = ""
     counters: Mapping[str, int] = field(default_factory=dict)
     who: str = ""
     simulated: bool = False

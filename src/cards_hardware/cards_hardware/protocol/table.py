@@ -48,7 +48,7 @@ _TABLE: tuple[Message, ...] = (
         "HEARTBEAT",
         0x03,
         "both",
-        "Shows life: host 50 Hz, board 10 Hz.",
+        "Shows life: host 200 Hz, board 10 Hz.",
         "state: u8, State; from the host the one it wants",
         "fault: u32, bits of Fault; 0 from the host",
         "t_peer: u32, t_us of the newest heartbeat of the other side, 0 for none",

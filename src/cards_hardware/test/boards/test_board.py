@@ -86,7 +86,7 @@ def test_heartbeats_and_times_go_out_all_the_time(session):
     eventually(lambda: fake.names().count("TIME_SYNC") > 10)
     beats = [frame.t_us for name, frame in fake.received if name == "HEARTBEAT"]
     spans = np.diff(beats) * 1e-6
-    assert np.median(spans) == pytest.approx(0.02, abs=0.002)
+    assert np.median(spans) == pytest.approx(0.005, abs=0.001)
 
 
 def test_states_are_stamped_with_the_time_of_measurement(session):
@@ -102,11 +102,11 @@ def test_states_are_stamped_with_the_time_of_measurement(session):
 
 def test_armed_it_takes_commands_and_only_then(session):
     fake, board = session.fake, session.board
-    assert not board.commands.tensions(np.full(3, 20.0))
+    assert not board.command(board.commands.tensions(np.full(3, 20.0)))
     board.arm()
     assert board.armed
     assert board.state == State.ARMED
-    assert board.commands.tensions(np.array([20.0, 30.0, 40.0]))
+    assert board.command(board.commands.tensions(np.array([20.0, 30.0, 40.0])))
     eventually(lambda: fake.commands)
     name, values = fake.commands[0]
     assert (name, values["mask"]) == ("CMD_TENSION", 0b111)
@@ -115,16 +115,16 @@ def test_armed_it_takes_commands_and_only_then(session):
     eventually(lambda: board.state == State.ACTIVE)
     board.disarm()
     assert board.state == State.DISARMED
-    assert not board.commands.tensions(np.full(3, 20.0))
+    assert not board.command(board.commands.tensions(np.full(3, 20.0)))
     assert len(fake.commands) == 1
 
 
 def test_partial_commands_name_only_those_muscles(session):
     fake, board = session.fake, session.board
     board.arm()
-    board.commands.tensions(np.array([np.nan, 30.0, 40.0]), slew=500.0)
-    board.commands.lengths(np.array([0.2, np.nan, np.nan]))
-    assert not board.commands.tensions(np.full(3, np.nan))
+    board.command(board.commands.tensions(np.array([np.nan, 30.0, 40.0]), slew=500.0))
+    board.command(board.commands.lengths(np.array([0.2, np.nan, np.nan])))
+    assert not board.command(board.commands.tensions(np.full(3, np.nan)))
     eventually(lambda: len(fake.commands) == 2)
     tension, length = (values for _, values in fake.commands)
     assert tension["mask"] == 0b110
@@ -149,10 +149,12 @@ def test_set_points_of_the_impedance_law(session):
     fake, board = session.fake, session.board
     board.arm()
     nan = np.nan
-    assert board.commands.impedance(
-        np.array([nan, 0.21, 0.22]), np.array([nan, -0.05, 0.0]), np.array([nan, 30.0, 0.0])
+    assert board.command(
+        board.commands.impedance(
+            np.array([nan, 0.21, 0.22]), np.array([nan, -0.05, 0.0]), np.array([nan, 30.0, 0.0])
+        )
     )
-    assert not board.commands.impedance(*np.full((3, 3), nan))
+    assert not board.command(board.commands.impedance(*np.full((3, 3), nan)))
     eventually(lambda: fake.commands)
     ((name, values),) = fake.commands
     assert (name, values["mask"]) == ("CMD_IMPEDANCE", 0b110)
@@ -160,7 +162,7 @@ def test_set_points_of_the_impedance_law(session):
     np.testing.assert_allclose(values["rate"], [-0.05, 0.0])
     np.testing.assert_allclose(values["tension"], [30.0, 0.0])
     with pytest.raises(ProtocolError, match=r"CMD_IMPEDANCE\.rate"):
-        board.commands.impedance(np.full(3, 0.2), np.full(3, 5.0), np.zeros(3))
+        board.command(board.commands.impedance(np.full(3, 0.2), np.full(3, 5.0), np.zeros(3)))
 
 
 @pytest.mark.parametrize("laws", [(), (MuscleImpedance(), *[MuscleImpedance(100.0)] * 2)])
@@ -169,11 +171,11 @@ def test_lengths_mean_nothing_without_a_stiffness(fake, laws):
     board.open()
     try:
         board.arm()
-        assert not board.commands.lengths(np.full(3, np.nan))
+        assert not board.command(board.commands.lengths(np.full(3, np.nan)))
         with pytest.raises(BoardError, match=r"'muscle_0' has no stiffness.*robot\.boards\.yaml"):
-            board.commands.lengths(np.full(3, 0.2))
+            board.command(board.commands.lengths(np.full(3, 0.2)))
         if laws:
-            assert board.commands.lengths(np.array([np.nan, 0.2, 0.2]))
+            assert board.command(board.commands.lengths(np.array([np.nan, 0.2, 0.2])))
     finally:
         board.close()
 
@@ -190,8 +192,8 @@ def test_a_command_that_does_not_fit_is_refused_here_and_the_line_goes_on(sessio
     board = session.board
     board.arm()
     with pytest.raises(ProtocolError, match="tension"):
-        board.commands.tensions(np.full(3, 1e6))
-    assert board.commands.tensions(np.full(3, 50.0))
+        board.command(board.commands.tensions(np.full(3, 1e6)))
+    assert board.command(board.commands.tensions(np.full(3, 50.0)))
     eventually(lambda: session.fake.commands)
 
 
@@ -203,7 +205,7 @@ def test_kinds_that_the_firmware_does_not_know(session):
     session.fake.caps |= Caps.PRESSURE
     board.arm()  # gets a new IDENT
     board.commands.check_kind("pressure")
-    board.commands.pressures(np.array([1e5, 2e5, np.nan]))
+    board.command(board.commands.pressures(np.array([1e5, 2e5, np.nan])))
     eventually(lambda: session.fake.commands)
     np.testing.assert_allclose(session.fake.commands[0][1]["pressure"], [1e5, 2e5])
 
@@ -215,7 +217,7 @@ def test_latency_is_from_making_a_command_to_the_board(session):
     tensions = itertools.count(20.0, 0.01)
 
     def heard():
-        board.commands.tensions(np.full(3, next(tensions)))
+        board.command(board.commands.tensions(np.full(3, next(tensions))))
         time.sleep(0.004)
         return board.status().command_latency.count > 20
 
@@ -430,7 +432,7 @@ def test_estop_is_sent_three_times_to_everybody(session):
     board.estop()
     eventually(lambda: fake.names().count("ESTOP") >= 3)
     assert {frame.node for name, frame in fake.received if name == "ESTOP"} == {127}
-    assert not board.commands.tensions(np.full(3, 20.0))
+    assert not board.command(board.commands.tensions(np.full(3, 20.0)))
     eventually(lambda: board.state == State.ESTOP)
     with pytest.raises(BoardError, match="emergency stop"):
         board.arm()
@@ -508,7 +510,7 @@ def test_unplugged_and_plugged_in_again_it_reads_but_is_not_armed(tmp_path):
     board.open()
     try:
         board.arm()
-        board.commands.tensions(np.full(3, 55.0))
+        board.command(board.commands.tensions(np.full(3, 55.0)))
         eventually(lambda: fake.commands)
         fake.unplug()
         eventually(lambda: not board.connected)
@@ -516,7 +518,7 @@ def test_unplugged_and_plugged_in_again_it_reads_but_is_not_armed(tmp_path):
         assert "unplugged" in board.problem
         with pytest.raises(BoardError, match="cannot be armed: lost"):
             board.arm()
-        assert not board.commands.tensions(np.full(3, 66.0))
+        assert not board.command(board.commands.tensions(np.full(3, 66.0)))
         board.estop()
         assert board.estop_pending
         time.sleep(0.3)
@@ -543,7 +545,7 @@ def test_unplugged_and_plugged_in_again_it_reads_but_is_not_armed(tmp_path):
 def test_a_reset_of_the_board_is_noticed_and_its_limits_loaded_again(session):
     fake, board = session.fake, session.board
     board.arm()
-    board.commands.tensions(np.full(3, 50.0))
+    board.command(board.commands.tensions(np.full(3, 50.0)))
     eventually(lambda: board.state == State.ACTIVE)
     fake.commands.clear()
     fake.reset()
@@ -631,7 +633,7 @@ def test_a_board_that_leaves_the_armed_states_has_to_be_armed_again(session):
     fake.state = State.ARMED
     eventually(lambda: board.state == State.ARMED)
     assert not board.armed
-    assert not board.commands.tensions(np.full(3, 20.0))
+    assert not board.command(board.commands.tensions(np.full(3, 20.0)))
 
 
 def test_lost_frames_are_counted(session):

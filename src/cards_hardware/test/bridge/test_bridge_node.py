@@ -469,14 +469,18 @@ def test_a_refused_clear_says_why(domain, probe):
 # Health ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("priority", [0, 7])
-def test_priority_is_asked_for_when_the_boards_are_there(domain, probe, monkeypatch, priority):
+@pytest.mark.parametrize(("priority", "lines_priority"), [(0, 0), (7, 8), (40, 41), (99, 99)])
+def test_priority_is_asked_for_when_the_boards_are_there(
+    domain, probe, monkeypatch, priority, lines_priority
+):
     asked = []
     monkeypatch.setattr(bridge_node, "make_real_time", lambda *args: asked.append(args) or "fifo")
-    with bridge(domain, real_time_priority=priority):
+    with bridge(domain, real_time_priority=priority) as thread:
         assert asked == []
         assert change(probe, "configure")
+        lines = thread.node.hardware.lines
         assert asked == ([(os.getpid(), priority)] if priority else [])
+        assert lines.priority == lines_priority
 
 
 def test_boards_are_reported_one_by_one(domain, probe):

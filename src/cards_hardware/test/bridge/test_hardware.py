@@ -378,6 +378,56 @@ def test_commands_that_cannot_be(pair, kind, values, message):
     assert not pair.one.commands
 
 
+# All boards or none -----------------------------------------------------------------------------
+
+
+def armed(pair):
+    pair.hardware.open()
+    pair.hardware.arm()
+    return pair.hardware
+
+
+def told(fake):
+    return [values["tension"].tolist() for name, values in fake.commands if name == "CMD_TENSION"]
+
+
+def test_a_command_of_which_one_part_cannot_be_sent_is_sent_to_nobody(pair):
+    hardware = armed(pair)
+    with pytest.raises(HardwareError, match="board 'two': CMD_TENSION"):
+        # board 'one' comes first, and its part is good
+        hardware.command("force", np.array([1e6, 20.0, 20.0, 20.0]))
+    hardware.command("force", np.full(4, 30.0))
+    eventually(lambda: told(pair.one) and told(pair.two))
+    assert told(pair.one) == told(pair.two) == [[30.0, 30.0]]
+
+
+def test_when_one_board_relaxes_no_other_is_commanded_any_more(pair):
+    hardware = armed(pair)
+    hardware.command("force", np.full(4, 30.0))
+    eventually(lambda: told(pair.one) and told(pair.two))
+    pair.two.state = State.RELAX
+    eventually(lambda: not hardware.status().armed)
+    with pytest.raises(HardwareError, match="not commanded"):
+        hardware.command("force", np.array([np.nan, 40.0, np.nan, 40.0]))  # of board 'one' alone
+    assert told(pair.one) == [[30.0, 30.0]]
+    assert hardware.status().commands.sent == 1
+
+
+def test_a_board_that_cannot_listen_at_the_last_moment_keeps_the_command_from_all(pair):
+    hardware = armed(pair)
+    pair.hardware.boards[1].link.close_gate()  # as the thread of lines does; nobody was told yet
+    with pytest.raises(HardwareError, match="board 'two': not armed; no board was told anything"):
+        hardware.command("force", np.full(4, 30.0))
+    with pytest.raises(HardwareError, match="board 'two': not armed; no board was told anything"):
+        hardware.impedance(np.full(4, 0.2), np.zeros(4), np.full(4, 30.0))
+    assert hardware.status().commands.withheld == 2
+    pair.hardware.disarm()
+    pair.hardware.arm()
+    hardware.command("force", np.full(4, 50.0))
+    eventually(lambda: told(pair.one) and told(pair.two))
+    assert told(pair.one) == told(pair.two) == [[50.0, 50.0]]
+
+
 # Without joint sensors ---------------------------------------------------------------------------
 
 
@@ -428,7 +478,7 @@ boards:
             state = eventually(hardware.take)
             assert not state.complete
             assert np.isnan(state.q).all()
-            assert "cannot be estimated" in hardware.status().problem
+            eventually(lambda: "cannot be estimated" in hardware.status().problem)
         finally:
             hardware.close()
 

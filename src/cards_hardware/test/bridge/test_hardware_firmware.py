@@ -183,7 +183,8 @@ def test_muscles_follow_the_impedance_law_and_let_go_without_a_sender(stiff):
     end = time.monotonic() + 1.0
     while time.monotonic() < end:
         time.sleep(0.002)
-        if (state := hardware.take()) is not None and state.complete:
+        if (new := hardware.take()) is not None and new.complete:
+            state = new
             stiff.host.submit((CommandPart("impedance", names, pretension, there),))
             law = pretension + 20_000.0 * (state.lengths - there) + 100.0 * state.rates
             close.append(np.abs(state.tensions - np.clip(law, 12.0, 800.0)).max())

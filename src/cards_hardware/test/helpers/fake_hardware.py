@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from cards_hardware.boards.line_thread import CommandCounts, LineThread
 from cards_hardware.boards.status import BoardStatus
 from cards_hardware.errors import HardwareError
 from cards_hardware.percentiles import Percentiles
@@ -30,6 +31,8 @@ class FakeHardware:
         self.on_state, self.on_event = on_state, on_event
         self.calls, self.commands, self.fail, self.hold = [], [], {}, {}
         self.gains = []
+        self.lines = LineThread()  # without lines it has no threads
+        self.sent = CommandCounts()
         self.lost = ""
         self.opened = False
         self.state = State.DISARMED
@@ -135,6 +138,8 @@ class FakeHardware:
             connected=all(board.connected for board in boards),
             armed=False,
             problem=problem,
+            commands=self.sent,
+            scheduled=self.lines.scheduled,
         )
 
     # What the world does ----------------------------------------------------------------------

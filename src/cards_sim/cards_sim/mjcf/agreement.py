@@ -59,7 +59,9 @@ def with_length_errors(
         data.qpos[:] = qpos
         mujoco.mj_fwdPosition(model, data)
         state = dynamics.update(qpos[entries], np.zeros(tree.nv))
-        worst = np.maximum(worst, np.abs(state.muscle_lengths - data.ten_length[index]))
+        worst = np.maximum(
+            worst, np.abs(state.muscle_lengths[: len(rows)] - data.ten_length[index])
+        )
     out = []
     for row, value in zip(rows, worst.tolist(), strict=True):
         errors = {**row.errors, "length": value}

@@ -12,7 +12,9 @@ import mujoco
 import numpy as np
 
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
-from cards_core.formats.imports.findings import safe_name
+from cards_core.formats.imports.findings import NameTable, safe_name
+from cards_core.formats.imports.marked_frames import add_marked_muscles
+from cards_core.formats.imports.markers import marked
 from cards_core.formats.imports.model import ImportedModel, Section
 from cards_core.robot.elements import WORLD, Frame, Joint, Link
 from cards_core.robot.model import Robot
@@ -81,6 +83,7 @@ def import_mjcf(
     joints = _with_motors(names, joints, drive.efforts)
     frames = _frames(names, paths, frame, links, joints)
     _left_out(compiled, names)
+    bodies = {names.name("body", index): link for index, link in names.links.items()}
     robot = Robot(
         name=safe_name(name or _model_name(compiled)),
         links=tuple(links),
@@ -93,6 +96,8 @@ def import_mjcf(
         source=str(source),
         wrap_surfaces=paths.surfaces,
     )
+    table = NameTable()
+    robot = add_marked_muscles(robot, names.findings, links=bodies, table=table)
     if not any(joint.kind != "fixed" for joint in joints):
         raise DescriptionError(
             "no joint moves", source=str(source), line=1, expected="a body with a joint"
@@ -110,7 +115,9 @@ def import_mjcf(
         "MuJoCo",
         source,
         names.findings,
-        renamed=tuple(names.table.renamed + names.muscles.renamed + names.surfaces.renamed),
+        renamed=tuple(
+            names.table.renamed + names.muscles.renamed + names.surfaces.renamed + table.renamed
+        ),
         sections=sections,
         files=shapes.files,
     )
@@ -178,16 +185,25 @@ def _frames(
 ) -> list[Frame]:
     """Return a frame for every site that is no part of a muscle, and for the one wanted."""
     model = names.compiled.model
+    sites = {
+        site: name
+        for site in range(model.nsite)
+        if (name := names.name("site", site) or f"site_{site}") == wanted
+        or site not in paths.used_sites
+    }
+    markers = marked(sites.values())
     frames = []
-    for site in range(model.nsite):
-        name = names.name("site", site) or f"site_{site}"
-        if site in paths.used_sites and name != wanted:
-            continue
+    for site, name in sites.items():
         link = names.links[int(model.site_bodyid[site])]
+        pose = pose_of(model.site_pos[site], model.site_quat[site])
+        if name in markers:
+            place = names.place("site", site)[1]
+            if link != WORLD or not name.startswith("frame:"):
+                frames.append(Frame(name, link, pose, place))
+                continue
         if link == WORLD:
             link = _fixed_link(names, links, joints)
-        pose = pose_of(model.site_pos[site], model.site_quat[site])
-        frames.append(Frame(names.table.claim(name), link, pose))
+        frames.append(Frame(name if name in markers else names.table.claim(name), link, pose))
     return frames
 
 

@@ -76,7 +76,7 @@ class Names:
             index: MuJoCo's index of it.
             message: What was found and what was done.
         """
-        source, line = self._place(kind, index)
+        source, line = self.place(kind, index)
         self.findings.warn(code, self.label(kind, index), message, source=source, line=line)
 
     def note(self, code: str, kind: str, index: int, message: str) -> None:
@@ -88,7 +88,7 @@ class Names:
             index: MuJoCo's index of it.
             message: What was found and what was done.
         """
-        source, line = self._place(kind, index)
+        source, line = self.place(kind, index)
         self.findings.note(code, self.label(kind, index), message, source=source, line=line)
 
     def error(self, kind: str, index: int, problem: str, expected: str) -> DescriptionError:
@@ -100,12 +100,18 @@ class Names:
             problem: What is wrong.
             expected: What would be right.
         """
-        source, line = self._place(kind, index)
+        source, line = self.place(kind, index)
         return DescriptionError(
             problem, source=source, line=line, element=self.label(kind, index), expected=expected
         )
 
-    def _place(self, kind: str, index: int) -> tuple[str, int | None]:
+    def place(self, kind: str, index: int) -> tuple[str, int | None]:
+        """Return the file that states one thing, and the line, None where it is not known.
+
+        Args:
+            kind: What it is, e.g. ``tendon``.
+            index: MuJoCo's index of it.
+        """
         compiled = self.compiled
         name = self.name(kind, index)
         if name:

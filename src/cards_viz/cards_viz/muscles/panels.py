@@ -556,11 +556,13 @@ class PlotPanel:
     def _add(
         self, what: str, title: str, names: Sequence[str], units: Sequence[str], **options: Any
     ) -> None:
-        """Add a chart for each unit."""
-        for unit in dict.fromkeys(units):
+        """Add a chart for each unit; what has none beside others are quaternions."""
+        charts = tuple(dict.fromkeys(units))
+        for unit in charts:
             places = [i for i, other in enumerate(units) if other == unit]
             shown = [names[i] for i in places]
-            chart = LivePlot(self._gui, title, shown, unit=unit, **options)
+            called = f"{title}, quaternions" if len(charts) > 1 and unit == "" else title
+            chart = LivePlot(self._gui, called, shown, unit=unit, **options)
             self._groups.append((what, chart, places))
 
     def append(self, snapshot: MuscleSnapshot) -> None:

@@ -17,6 +17,9 @@ from cards_core.yaml_fields import Field
 MAX_POSES = 20_000
 """Most poses of a specification; a fit looks at all of them in every step."""
 
+LIMIT_TOLERANCE = 1e-9
+"""What a pose may be beyond a limit by rounding, [rad] or [m]; relative where larger than 1."""
+
 _KEYS = ("grid", "samples", "seed", "ranges", "fix", "list")
 
 
@@ -38,24 +41,52 @@ class PoseReader:
         self._q: list[Array] = []
         self._count = 0
         self.common: Indices | None = None
+        self._beyond = top.has("beyond_limits") and top["beyond_limits"].flag()
 
     @property
     def q(self) -> Array:
         """All poses so far, shape (n, nq)."""
         return np.concatenate(self._q)
 
-    def add(self, q: Array) -> Indices:
-        """Add poses, shape (n, nq), and return their indices. Raises `DescriptionError`."""
+    def add(self, q: Array, item: Field) -> Indices:
+        """Add poses and return their indices.
+
+        Args:
+            q: Shape (n, nq).
+            item: What states them.
+
+        Raises:
+            DescriptionError: There are too many, or one is beyond a joint limit and the document
+                does not say ``beyond_limits: true``.
+        """
+        if not self._beyond:
+            self._within_limits(q, item)
         self._count += len(q)
         if self._count > MAX_POSES:
             raise self._top.error(f"has {self._count} poses", f"at most {MAX_POSES}")
         self._q.append(q)
         return np.arange(self._count - len(q), self._count)
 
+    def _within_limits(self, q: Array, item: Field) -> None:
+        lower, upper = self._tree.lower, self._tree.upper
+        beyond = np.maximum(lower - q, q - upper)
+        rows, columns = np.nonzero(beyond > LIMIT_TOLERANCE * np.maximum(1.0, np.abs(q)))
+        if not rows.size:
+            return
+        row, column = int(rows[0]), int(columns[0])
+        value, name = float(q[row, column]), self._tree.position_names[column]
+        count = len(np.unique(rows))
+        raise item.error(
+            f"pose {row + 1} of {len(q)} has {name} = {value:g}, beyond its limits "
+            f"{lower[column]:g} .. {upper[column]:g}"
+            + (f" ({count} poses are beyond limits)" if count > 1 else ""),
+            "poses within the joint limits, or 'beyond_limits: true' at the top of the file",
+        )
+
     def rows(self, item: Field) -> Indices:
         """Return the poses of a goal: its own, or the common ones. Raises `DescriptionError`."""
         if item.has("poses"):
-            return self.add(self.read(item["poses"]))
+            return self.add(self.read(item["poses"]), item["poses"])
         if self.common is None:
             raise item.error("has no poses", "'poses' here, or for all at the top of the file")
         return self.common
@@ -143,4 +174,4 @@ class PoseReader:
             if str(error).startswith(self._top.document.source):
                 raise
             raise item["fix"].error(str(error)) from None
-        return self.add(q)
+        return self.add(q, item["at"])

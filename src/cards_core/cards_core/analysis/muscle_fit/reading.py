@@ -92,7 +92,9 @@ def specification_of(
     return _Reader(Document(dict(data), "<dict>"), robot, text, Path(folder)).read()
 
 
-_KEYS = ("format", "poses", "points", "radii", "moment_arms", "torques", "closure")
+_KEYS = (
+    "format", "poses", "beyond_limits", "points", "radii", "moment_arms", "torques", "closure",
+)  # fmt: skip
 
 
 class _Reader:
@@ -114,7 +116,7 @@ class _Reader:
         if not points and not radii:
             raise top.error("has neither 'points' nor 'radii'", "something that may move")
         if top.has("poses"):
-            self._poses.common = self._poses.add(self._poses.read(top["poses"]))
+            self._poses.common = self._poses.add(self._poses.read(top["poses"]), top["poses"])
         goals: list[Goal] = [*self._moment_arms(), *self._torques(), *self._closure()]
         if not goals:
             raise top.error(

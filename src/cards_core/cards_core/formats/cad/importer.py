@@ -25,10 +25,11 @@ from cards_core.formats.cad.links import (
 from cards_core.formats.cad.muscles import Places, make_frames, make_muscles, make_surfaces
 from cards_core.formats.cad.report import sections
 from cards_core.formats.cad.worker import SUFFIXES, TOLERANCE, read_assembly
-from cards_core.formats.imports.findings import FindingList, safe_name
-from cards_core.formats.imports.markers import muscles_from_frames
+from cards_core.formats.imports.findings import FindingList, NameTable, safe_name
+from cards_core.formats.imports.marked_frames import add_marked_muscles, attach_marked_frames
 from cards_core.formats.imports.model import ImportedModel
 from cards_core.formats.sdf.reader import read_sdf
+from cards_core.formats.xml_lines import parse_xml
 from cards_core.robot.model import Robot
 
 
@@ -233,23 +234,17 @@ def build(found: Recognised, *, collisions: bool = True, name: str | None = None
 
 def _import_sdf(source: Path, name: str | None) -> ImportedModel:
     """Return the robot of an SDF file, with the muscles that the names of its frames state."""
-    before = read_sdf(source)
-    robot = muscles_from_frames(before)
-    fresh = len(robot.muscles) - len(before.muscles)
-    if not fresh:
+    findings, table = FindingList(), NameTable()
+    root = parse_xml(source)
+    attach_marked_frames(root, findings)
+    before = read_sdf(root, base=source.resolve().parent)
+    robot = add_marked_muscles(before, findings, table=table)
+    if len(robot.muscles) == len(before.muscles):
         raise DescriptionError(
             "no frame has the name of a via point",
             source=str(source),
             expected="frames 'muscle:NAME:1', 'muscle:NAME:2', ...",
         )
-    findings = FindingList()
-    findings.warn(
-        "tension-assumed",
-        f"{fresh} muscles",
-        f"nothing states their tension limits; taken as {robot.muscles[-1].tension_min:g} to "
-        f"{robot.muscles[-1].tension_max:g} N",
-        source=str(source),
-    )
     if name is not None:
         robot = replace(robot, name=safe_name(name))
-    return ImportedModel(robot, "SDF", source, findings)
+    return ImportedModel(robot, "SDF", source, findings, renamed=tuple(table.renamed))

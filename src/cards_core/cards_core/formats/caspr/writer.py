@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cards_core.errors import DescriptionError
@@ -139,7 +139,13 @@ def _comment(text: str) -> str:
 # Folder ----------------------------------------------------------------------------------------
 
 
-def write_import(model: CasprModel, out_dir: str | Path, *, force: bool = False) -> Path:
+def write_import(
+    model: CasprModel,
+    out_dir: str | Path,
+    *,
+    force: bool = False,
+    on_kept: Callable[[Path], None] = lambda path: None,
+) -> Path:
     """Write ``<out_dir>/<name>/`` and return its path.
 
     Files: ``model.sdf`` and ``model.config``, ``trajectories.yaml`` (more for other operational
@@ -148,7 +154,8 @@ def write_import(model: CasprModel, out_dir: str | Path, *, force: bool = False)
     Args:
         model: From `import_caspr`.
         out_dir: Folder that gets the model's folder; made if need be.
-        force: Replace the folder of an earlier import.
+        force: Replace the files of an earlier import; those that were changed are kept.
+        on_kept: Called with the place of each of these.
 
     Raises:
         DescriptionError: The robot cannot be stated in SDF, e.g. inertia without mass.
@@ -165,7 +172,7 @@ def write_import(model: CasprModel, out_dir: str | Path, *, force: bool = False)
         _write_files(model, folder)
         _verify(folder)
 
-    return write_import_folder(out_dir, model.name, fill, force=force)
+    return write_import_folder(out_dir, model.name, fill, force=force, on_kept=on_kept)
 
 
 def _write_files(model: CasprModel, folder: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
 from cards_core.formats.imports.findings import FindingList
+from cards_core.formats.imports.folder import check_folder
 from cards_core.formats.imports.model import ImportedModel, write_imported
 
 Model = TypeVar("Model")
@@ -45,7 +46,11 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=nonempty, metavar="DIR", help="write DIR/<name>; else check only"
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.add_argument("--force", action="store_true", help="replace an earlier import")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="replace an earlier import; files that were changed are kept as NAME.~1~",
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress, no findings")
 
 
@@ -109,23 +114,34 @@ def import_robot(
     Args:
         options: Those of `add_output_options` and the importer's own.
         read: Reads the robot.
-        write: Called with it, the folder of the options and ``force``; returns where it is.
+        write: Called with it, the folder of the options, ``force`` and ``on_kept``; returns where
+            it is.
         report_of: What there is to say about it.
     """
+    if options.output:
+        check_folder(Path(options.output))
+    kept: list[Path] = []
+    target = None
     with Progress(
         active=not options.quiet and not options.json and sys.stderr.isatty()
     ) as progress:
         model = read(options, progress)
-        target = write(model, options.output, force=options.force) if options.output else None
+        if options.output:
+            target = write(model, options.output, force=options.force, on_kept=kept.append)
     report = report_of(model)
     if options.json:
-        result: dict[str, Any] = {"output": str(target) if target else None}
+        result: dict[str, Any] = {
+            "output": str(target) if target else None,
+            "kept": [str(path) for path in kept],
+        }
         print(json.dumps({**result, **report.to_dict()}, indent=2, allow_nan=False))
         return ExitCode.DONE
     if not options.quiet:
         for item in report.findings:
             print(item)
     print(report.summary())
+    for path in kept:
+        print(f"kept, as it was changed since the earlier import: {path}")
     print(f"written to {target}" if target else "nothing written (no -o DIR)")
     return ExitCode.DONE
 

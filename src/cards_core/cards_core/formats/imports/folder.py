@@ -1,18 +1,36 @@
-"""The folder of an imported robot: all of it or nothing, and never in place of something else."""
+"""The folder of an imported robot: all of it or nothing, and never in place of something else.
+
+``import_report.json`` lists the files of the import with their SHA-256. An import that replaces an
+earlier one replaces and removes those that are as they were written. What somebody changed is kept
+beside the new file as ``NAME.~1~``, and what somebody put there stays.
+
+A new folder is made beside the old one, with links to what stays, and the two change places. A
+process that is killed leaves the old folder, the new one, or, between two system calls, the old
+one under another name; the next import puts it back.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import hashlib
+import json
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from cards_core.errors import CardsError
-from cards_core.files import inside, making
+from cards_core.files import backup_names, inside, making
 
 REPORT = "import_report"
 """File name of the report, without its ending. A folder that has one was made by an import."""
+
+_FILES = "files"  # key of the report: path within the folder to SHA-256
+_WORK = ".importing-"  # of the folder beside the target: .NAME.importing-xxxxxxxx
+_REPLACED = "replaced"  # in it: the old folder, for as long as the new one gets its name
 
 
 def write_import_folder(
@@ -21,50 +39,217 @@ def write_import_folder(
     fill: Callable[[Path], None],
     *,
     force: bool = False,
+    on_kept: Callable[[Path], None] = lambda path: None,
 ) -> Path:
     """Write ``<out_dir>/<name>/`` and return its path.
-
-    The files are written to a temporary folder beside the target, which gets its name when
-    everything is there.
 
     Args:
         out_dir: Folder that gets the model's folder; made if need be.
         name: Name of the model.
         fill: Writes the files into the folder that it is given, `REPORT` among them, and reads
             back what must load.
-        force: Replace the folder of an earlier import.
+        force: Replace the files of an earlier import.
+        on_kept: Called with the place of each file that was changed since that import.
 
     Raises:
-        CardsError: The target exists, or cannot be written.
+        CardsError: The target exists, the place is no folder, or it cannot be written.
     """
     parent = Path(out_dir)
+    check_folder(parent)
     target = inside(parent, name)
-    _check_target(target, force=force)
+    kept: list[Path] = []
     try:
         with making(parent):  # a folder that nothing could be written to is gone again
-            work = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=parent))
-            _put(fill, work, target)
+            _mend(parent, target)
+            _check_target(target, force=force)
+            work = Path(tempfile.mkdtemp(prefix=f".{name}{_WORK}", dir=parent))
+            with _held(work):
+                _put(fill, work, target, kept)
     except OSError as error:
         raise CardsError(f"{parent}: cannot be written: {error.strerror or error}") from None
+    for path in kept:
+        on_kept(target / path)
     return target
 
 
-def _put(fill: Callable[[Path], None], work: Path, target: Path) -> None:
+def check_folder(parent: Path) -> None:
+    """Refuse a place for folders that is something else, or in something else.
+
+    Args:
+        parent: Folder that gets the model's folder.
+
+    Raises:
+        CardsError: It is no folder.
+    """
+    for path in (parent, *parent.parents):
+        if os.path.lexists(path):
+            if not path.is_dir():
+                raise CardsError(f"{path} is no folder (expected: a folder, or a new name)")
+            return
+
+
+def _put(fill: Callable[[Path], None], work: Path, target: Path, kept: list[Path]) -> None:
+    fresh, replaced = work / target.name, work / _REPLACED
     try:
-        fresh = work / target.name
         fresh.mkdir()
         fill(fresh)
+        _list_files(fresh)
         if os.path.lexists(target):
-            os.rename(target, work / "replaced")
+            shutil.copymode(target, fresh)
+            kept += _take_over(target, fresh, _unchanged(target))
+            os.rename(target, replaced)
         os.rename(fresh, target)
     except OSError as error:
-        # an earlier import that was moved aside must not get lost
-        if (work / "replaced").exists() and not os.path.lexists(target):
-            os.rename(work / "replaced", target)
         raise CardsError(f"{target}: cannot be written: {error.strerror or error}") from None
     finally:
-        if os.path.lexists(target) or not (work / "replaced").exists():
-            shutil.rmtree(work, ignore_errors=True)
+        _clear(work, target)
+
+
+# Files of the import, and others ---------------------------------------------------------------
+
+
+def _list_files(folder: Path) -> None:
+    """Add the files of a folder to the report in it."""
+    report = folder / f"{REPORT}.json"
+    data = json.loads(report.read_bytes())
+    files = {
+        path.relative_to(folder).as_posix(): _digest(path.read_bytes())
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+    files[report.name] = _digest(_report_text(data))  # as it is without this list
+    report.write_bytes(_report_text({**data, _FILES: files}))
+
+
+def _report_text(data: Mapping[str, object]) -> bytes:
+    return (json.dumps(data, indent=2, allow_nan=False) + "\n").encode()
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _unchanged(folder: Path) -> frozenset[str]:
+    """Return the files of an earlier import that are as it wrote them, by their paths within."""
+    report = folder / f"{REPORT}.json"
+    try:
+        data = json.loads(report.read_bytes())
+        files = data.pop(_FILES)
+        own = _digest(_report_text(data))
+        found = set()
+        for name, digest in files.items():
+            path = folder / name
+            if path.is_symlink() or not path.is_file():
+                continue
+            if (own if name == report.name else _digest(path.read_bytes())) == digest:
+                found.add(name)
+        return frozenset(found)
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
+        return frozenset()  # an import of old has no list; nobody knows then what was changed
+
+
+def _take_over(old: Path, new: Path, unchanged: frozenset[str]) -> list[Path]:
+    """Link what stays of an old folder into the new one; return what is kept under another name.
+
+    Args:
+        old: Folder of an earlier import.
+        new: Folder that replaces it.
+        unchanged: Files that need not stay, from `_unchanged`.
+    """
+    kept: list[Path] = []
+    for folder, folders, files in os.walk(old):
+        here = Path(folder).relative_to(old)
+        for name in [*folders, *files]:
+            place = here / name
+            source, target = old / place, new / place
+            real_folder = source.is_dir() and not source.is_symlink()
+            if place.as_posix() in unchanged:
+                continue
+            if real_folder and (target.is_dir() or not os.path.lexists(target)):
+                if not any(source.iterdir()):
+                    _make_folders(place, old, new)
+                continue
+            if os.path.lexists(target):
+                if _same(source, target):
+                    continue
+                target = new / _free_name(place, old, new)
+                kept.append(target.relative_to(new))
+            if real_folder:
+                folders.remove(name)
+                shutil.copytree(source, target, symlinks=True, copy_function=_link)
+            else:
+                _make_folders(place.parent, old, new)
+                _link(source, target)
+    return kept
+
+
+def _free_name(place: Path, old: Path, new: Path) -> Path:
+    return next(
+        name
+        for name in backup_names(place)
+        if not os.path.lexists(old / name) and not os.path.lexists(new / name)
+    )
+
+
+def _make_folders(place: Path, old: Path, new: Path) -> None:
+    """Make a folder like the old one, with its parents."""
+    for part in reversed([place, *place.parents]):
+        if not (new / part).exists():
+            (new / part).mkdir()
+            shutil.copymode(old / part, new / part)
+
+
+def _same(one: Path, other: Path) -> bool:
+    return (
+        not one.is_symlink()
+        and one.is_file()
+        and other.is_file()
+        and one.read_bytes() == other.read_bytes()
+    )
+
+
+def _link(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Give a file a second name; copy it where that cannot be."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+# What a killed process left --------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _held(work: Path) -> Iterator[None]:
+    """Hold a folder of work, so that other imports know that it is in use."""
+    descriptor = os.open(work, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _mend(parent: Path, target: Path) -> None:
+    """Put back a folder that a killed import had moved aside, and delete what it left."""
+    form = re.compile(re.escape(f".{target.name}{_WORK}") + "[a-z0-9_]{8}")
+    for work in [path for path in parent.iterdir() if form.fullmatch(path.name)]:
+        descriptor = os.open(work, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _clear(work, target)
+        except BlockingIOError:
+            pass  # of an import that runs
+        finally:
+            os.close(descriptor)
+
+
+def _clear(work: Path, target: Path) -> None:
+    """Delete a folder of work; the old folder in it goes back where there is no new one."""
+    replaced = work / _REPLACED
+    if replaced.exists() and not os.path.lexists(target):
+        os.rename(replaced, target)
+    shutil.rmtree(work, ignore_errors=True)
 
 
 def _check_target(target: Path, *, force: bool) -> None:

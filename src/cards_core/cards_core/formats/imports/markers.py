@@ -19,13 +19,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from cards_core.errors import DescriptionError
-from cards_core.formats.imports.findings import NameTable
-from cards_core.robot.elements import WORLD, Joint, Muscle, PathElement, ViaPoint, Wrap
-from cards_core.robot.model import Robot
+from cards_core.robot.elements import WORLD, Joint, PathElement, ViaPoint, Wrap
 from cards_core.typing import Vector3
 
 MARKER = r"(?:muscle|wrap|frame):"
@@ -78,6 +76,21 @@ class MarkedPoint:
     position: Vector3
 
 
+def marked(names: Iterable[str]) -> set[str]:
+    """Return which of some names are those of markers, or begin like one.
+
+    Args:
+        names: Of frames, sites or links; ``muscle_biceps_2`` counts as of `flat_muscles`.
+    """
+    names = list(names)
+    flat = flat_muscles(names)
+    return {
+        name
+        for name in names
+        if re.match(MARKER, name) or ((found := _FLAT.fullmatch(name)) and found["muscle"] in flat)
+    }
+
+
 def parse_marker(name: str, *, flat: bool = False) -> Marker | None:
     """Return what a name says, or None if it is not the name of a marker.
 
@@ -116,6 +129,22 @@ def parse_marker(name: str, *, flat: bool = False) -> Marker | None:
         order=None if order is None else int(order),
         link=words["link"],
     )
+
+
+def flat_muscles(names: Iterable[str]) -> set[str]:
+    """Return the muscles that names such as ``muscle_biceps_1`` state.
+
+    Args:
+        names: Of frames, sites or links.
+
+    Returns:
+        Those with a point 1 and another one at least.
+    """
+    orders: dict[str, set[int]] = {}
+    for name in names:
+        if match := _FLAT.fullmatch(name.rpartition("::")[2]):
+            orders.setdefault(match["muscle"], set()).add(int(match["order"]))
+    return {muscle for muscle, found in orders.items() if 1 in found and len(found) > 1}
 
 
 def muscle_paths(
@@ -200,73 +229,3 @@ def _depths(joints: Sequence[Joint]) -> dict[str, int]:
             above, count = parents[above], count + 1
         out[link] = count
     return out
-
-
-def muscles_from_frames(
-    robot: Robot,
-    *,
-    tension_min: float = TENSION_LIMITS[0],
-    tension_max: float = TENSION_LIMITS[1],
-    flat: bool = True,
-) -> Robot:
-    """Return the robot with the muscles that the names of its frames state.
-
-    Frames ``muscle:NAME:K`` become via points and are frames no more; frames ``frame:NAME`` lose
-    their prefix. Wrap surfaces must be in the robot: ``wrap:NAME:MUSCLE:K`` puts surface NAME into
-    a path. For frames of SDF, sites of MJCF, and links without mass of URDF once they are frames.
-
-    Args:
-        robot: With its frames.
-        tension_min: Lowest tension of the new muscles, [N].
-        tension_max: Highest, [N].
-        flat: Read ``muscle_biceps_2`` too, where the robot has a ``muscle_biceps_1``.
-
-    Raises:
-        DescriptionError: A name that begins like a marker's and is none, a path that is not
-            decided, or a muscle that the robot has already.
-    """
-    points, frames = [], []
-    known = {item.name for item in robot.wrap_surfaces}
-    names = {frame.name.rpartition("::")[2] for frame in robot.frames}
-    for frame in robot.frames:
-        local = frame.name.rpartition("::")[2]
-        try:
-            marker = parse_marker(local, flat=flat)
-        except ValueError as error:
-            raise DescriptionError(
-                "the name begins like a marker's",
-                source=robot.source,
-                line=frame.line,
-                element=f"frame '{frame.name}'",
-                expected=str(error),
-            ) from None
-        if marker and ":" not in local and f"muscle_{marker.muscle}_1" not in names:
-            marker = None
-        if marker is None:
-            frames.append(frame)
-        elif marker.kind == "frame":
-            frames.append(replace(frame, name=marker.name))
-        elif marker.kind == "wrap" and (marker.name not in known or not marker.muscle):
-            raise DescriptionError(
-                f"no wrap surface '{marker.name}' that a path could use",
-                source=robot.source,
-                line=frame.line,
-                element=f"frame '{frame.name}'",
-                expected="wrap:NAME:MUSCLE:K with the name of a wrap surface of the robot",
-            )
-        else:
-            points.append(MarkedPoint(frame.name, marker, frame.link, frame.pose.translation))
-    table = NameTable()
-    there = {muscle.name for muscle in robot.muscles}
-    muscles = []
-    for name, path in muscle_paths(points, robot.joints, robot.source).items():
-        safe = table.claim(name)
-        if safe in there:
-            raise DescriptionError(
-                "the robot has it already, and frames with its name",
-                source=robot.source,
-                element=f"muscle '{safe}'",
-                expected="another name in the frames",
-            )
-        muscles.append(Muscle(safe, path, tension_min, tension_max))
-    return replace(robot, frames=tuple(frames), muscles=(*robot.muscles, *muscles))

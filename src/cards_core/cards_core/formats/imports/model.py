@@ -7,7 +7,7 @@ all formats. Importers of formats with more to say (CASPR) have reports of their
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -123,7 +123,13 @@ class ImportedModel:
         return "\n\n".join(parts) + "\n"
 
 
-def write_imported(model: ImportedModel, out_dir: str | Path, *, force: bool = False) -> Path:
+def write_imported(
+    model: ImportedModel,
+    out_dir: str | Path,
+    *,
+    force: bool = False,
+    on_kept: Callable[[Path], None] = lambda path: None,
+) -> Path:
     """Write ``<out_dir>/<name>/`` and return its path.
 
     Files: ``model.sdf`` and ``model.config``, ``meshes``, `ImportedModel.files`,
@@ -133,7 +139,8 @@ def write_imported(model: ImportedModel, out_dir: str | Path, *, force: bool = F
     Args:
         model: From an importer.
         out_dir: Folder that gets the model's folder; made if need be.
-        force: Replace the folder of an earlier import.
+        force: Replace the files of an earlier import; those that were changed are kept.
+        on_kept: Called with the place of each of these.
 
     Raises:
         DescriptionError: The robot cannot be stated in SDF.
@@ -157,7 +164,7 @@ def write_imported(model: ImportedModel, out_dir: str | Path, *, force: bool = F
         (folder / f"{REPORT}.json").write_text(model.to_json(), encoding="utf-8")
         _verify(folder / "model.sdf", model.robot)
 
-    return write_import_folder(out_dir, model.name, fill, force=force)
+    return write_import_folder(out_dir, model.name, fill, force=force, on_kept=on_kept)
 
 
 def _verify(path: Path, robot: Robot) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cards_core.errors import DescriptionError
 from cards_core.formats.sdf.values import boolean, numbers, parse_number, text_of
 from cards_core.formats.xml_lines import XmlElement
 from cards_core.spatial import Pose
@@ -113,6 +114,13 @@ def name_of(element: XmlElement) -> str:
     if not name:
         raise element.error("no name", 'name="..."')
     return name
+
+
+def name_taken(element: XmlElement, first: XmlElement) -> DescriptionError:
+    """Return the error for an object with the name of an earlier one; it names both."""
+    return element.error(
+        f"{first.label} in line {first.line} has this name too", "names used once"
+    )
 
 
 def objects(element: XmlElement | None, tag: str) -> Iterator[XmlElement]:

@@ -19,6 +19,7 @@ from cards_core.formats.opensim.reading import read_osim
 from cards_core.formats.opensim.source import (
     GROUND,
     ConditionalPoint,
+    Coordinate,
     MovingPoint,
     SourceModel,
     SourceMuscle,
@@ -341,12 +342,8 @@ def _say(
                 f"is locked in the file; fixed at {item.default:.6g}",
                 source=file, line=item.element.line,
             )  # fmt: skip
-        elif name in joints.coordinates and joints.coordinates[name].scale != 1.0:
-            findings.note(
-                "coordinate-scaled", f"coordinate '{name}'",
-                f"ours is {joints.coordinates[name].scale:.6g} of the file's",
-                source=file, line=item.element.line,
-            )  # fmt: skip
+        elif name in joints.coordinates:
+            _say_coordinate(item, joints.coordinates[name], findings)
     for kind, name, why, element in source.left_out:
         findings.note(
             "left-out", f"{kind} '{name}'" if name else kind, f"{why}: left out",
@@ -358,6 +355,37 @@ def _say(
             "meshes-left-out", "bodies",
             f"{meshes} drawn meshes are files beside the model: links are drawn as bars",
             source=file,
+        )  # fmt: skip
+
+
+def _say_coordinate(item: Coordinate, ours: CoordinateMap, findings: FindingList) -> None:
+    """Add what a free coordinate is here and is not in the file."""
+    subject = f"coordinate '{item.name}'"
+    bounded = math.isfinite(item.lower) or math.isfinite(item.upper)
+    if ours.angle is not None and bounded:
+        findings.warn(
+            "range-left-out", subject,
+            f"its range {item.lower:.6g} to {item.upper:.6g} is left out: a ball joint here has "
+            "no limits of angles",
+            at=item.element,
+        )  # fmt: skip
+    elif ours.angle is None and not item.lower <= item.default <= item.upper:
+        findings.warn(
+            "range-widened", subject,
+            f"its default {item.default:.6g} is outside of its range {item.lower:.6g} to "
+            f"{item.upper:.6g}: the limit of the joint here is at the default",
+            at=item.element,
+        )  # fmt: skip
+    if item.prescribed:
+        findings.warn(
+            "coordinate-prescribed", subject,
+            "follows a function of time in the file; it moves freely here",
+            at=item.element,
+        )  # fmt: skip
+    if ours.scale != 1.0:
+        findings.note(
+            "coordinate-scaled", subject, f"ours is {ours.scale:.6g} of the file's",
+            at=item.element,
         )  # fmt: skip
 
 

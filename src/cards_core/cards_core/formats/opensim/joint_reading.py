@@ -121,7 +121,7 @@ def read_coordinates(joint: XmlElement) -> list[Coordinate]:
         out.append(
             Coordinate(
                 name_of(item), default, float(limits[0]), float(limits[1]),
-                flag(item, "locked", False), item,
+                flag(item, "locked", False), flag(item, "prescribed", False), item,
             )
         )  # fmt: skip
     return out

@@ -131,15 +131,25 @@ def _check(actuator: Hill | Ligament, element: XmlElement) -> None:
 
 def _hill(muscle: SourceMuscle, version: int, findings: FindingList) -> Hill:
     element = muscle.element
+    pennation = element.child("pennation_angle")
+    if version <= OLD_PENNATION:
+        angle = number(element, "pennation_angle", 0.0)
+    elif pennation is not None:
+        raise pennation.error(f"no property of version {version}", "<pennation_angle_at_optimal>")
+    else:
+        angle = 0.0
+    if flag(element, "ignore_activation_dynamics", False):
+        findings.warn(
+            "dynamics-not-convertible", f"muscle '{muscle.name}'",
+            "ignore_activation_dynamics: its activation follows its excitation with its time "
+            "constants here",
+            at=element,
+        )  # fmt: skip
     common: dict[str, Any] = {
         "max_isometric_force": number(element, "max_isometric_force", 1000.0, above=0.0),
         "optimal_fiber_length": number(element, "optimal_fiber_length", 0.1, above=0.0),
         "tendon_slack_length": number(element, "tendon_slack_length", 0.2, above=0.0),
-        "pennation_angle": number(
-            element,
-            "pennation_angle_at_optimal",
-            number(element, "pennation_angle", 0.0) if version <= OLD_PENNATION else 0.0,
-        ),
+        "pennation_angle": number(element, "pennation_angle_at_optimal", angle),
         "max_velocity": number(element, "max_contraction_velocity", 10.0, above=0.0),
     }
     rigid = flag(element, "ignore_tendon_compliance", False)

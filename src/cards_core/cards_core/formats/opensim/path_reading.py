@@ -9,6 +9,7 @@ import numpy as np
 from cards_core.formats.opensim.fields import (
     flag,
     name_of,
+    name_taken,
     number,
     objects,
     placement,
@@ -54,7 +55,7 @@ def read_wrap_objects(
         for item in objects(holder, "WrapObjectSet"):
             name = name_of(item)
             if name in out or name in known:
-                raise item.error("a second wrap object of this name", "names used once")
+                raise name_taken(item, (out.get(name) or known[name]).element)
             pose = base @ placement(item, "translation", "xyz_body_rotation")
             out[name] = WrapObject(
                 name, owner, _shape(item), pose, _quadrant(item), flag(item, "active", True), item

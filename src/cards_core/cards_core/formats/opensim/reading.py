@@ -7,8 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from cards_core.formats.opensim.fields import flag, name_of, number, objects, vector, word
-from cards_core.formats.opensim.functions import function_in
+from cards_core.formats.opensim.fields import (
+    flag,
+    name_of,
+    name_taken,
+    number,
+    objects,
+    vector,
+    word,
+)
+from cards_core.formats.opensim.functions import Scaled, function_in
 from cards_core.formats.opensim.joint_reading import (
     Frames,
     offset_frames,
@@ -16,6 +24,7 @@ from cards_core.formats.opensim.joint_reading import (
     read_joint,
 )
 from cards_core.formats.opensim.path_reading import read_muscle, read_wrap_objects
+from cards_core.formats.opensim.schema import check_document, check_force, version_of
 from cards_core.formats.opensim.source import (
     GROUND,
     Body,
@@ -23,6 +32,7 @@ from cards_core.formats.opensim.source import (
     Coupling,
     SourceJoint,
     SourceModel,
+    SourceMuscle,
     WrapObject,
 )
 from cards_core.formats.xml_lines import XmlElement, parse_xml, shorten
@@ -37,8 +47,7 @@ MUSCLES = (
 )
 """Forces that become muscles."""
 
-OLDEST = 20000
-"""Oldest version of the document's format that is read."""
+_PATHS = ("GeometryPath", "path")
 
 
 def read_osim(path: Path) -> SourceModel:
@@ -51,11 +60,13 @@ def read_osim(path: Path) -> SourceModel:
     root = parse_xml(path)
     if root.tag != "OpenSimDocument":
         raise root.error("not an OpenSim document", "<OpenSimDocument>")
-    version = _version(root)
+    version = version_of(root)
+    check_document(root)
     model = root.child("Model")
-    if model is None:
-        raise root.error("no <Model>", "<Model>")
-    listed = list(objects(model, "BodySet"))
+    assert model is not None  # checked
+    _apply_defaults(model)
+    parts = _components(model)
+    listed = [*objects(model, "BodySet"), *parts["Body"]]
     bodies: dict[str, Body] = {}
     carriers: list[tuple[str, XmlElement]] = []
     ground = model.child("Ground")
@@ -69,22 +80,26 @@ def read_osim(path: Path) -> SourceModel:
         if name == GROUND:
             continue
         if name in bodies:
-            raise item.error("a second body of this name", "names used once")
+            raise name_taken(item, bodies[name].element)
         bodies[name] = Body(name, _inertia(item), _meshes(item), item)
-    frames = _frames(model, frozenset(bodies), carriers)
-    joints, coordinates = _joints(model, frames, listed)
+    frames = _frames(model, frozenset(bodies), carriers, parts["Joint"])
+    joints, coordinates = _joints(model, frames, listed, parts["Joint"])
     wraps: dict[str, WrapObject] = {}
     for name, item in carriers:
         wraps |= read_wrap_objects(item, name, frames, wraps)
-    muscles = []
+    muscles: dict[str, SourceMuscle] = {}
     left_out: list[tuple[str, str, str, XmlElement]] = []
-    for item in _forces(model):
+    for item in (*objects(model, "ForceSet"), *parts["Force"]):
+        check_force(item)
         if item.tag not in MUSCLES:
             left_out.append((item.tag, item.get("name", ""), "no counterpart here", item))
         elif flag(item, "isDisabled", False) or not flag(item, "appliesForce", True):
             left_out.append((item.tag, item.get("name", ""), "it is switched off", item))
         else:
-            muscles.append(read_muscle(item, frames, wraps, coordinates))
+            muscle = read_muscle(item, frames, wraps, coordinates)
+            if muscle.name in muscles:
+                raise name_taken(item, muscles[muscle.name].element)
+            muscles[muscle.name] = muscle
     for kind, what in (
         ("ControllerSet", "controllers belong to a run"),
         ("ContactGeometrySet", "shapes of contacts are not converted"),
@@ -92,21 +107,40 @@ def read_osim(path: Path) -> SourceModel:
     ):
         for item in objects(model, kind):
             left_out.append((item.tag, item.get("name", ""), what, item))
-    couplings = _couplings(model, coordinates, left_out)
+    for _, carrier in carriers:
+        for item in carrier.child("components") or ():
+            if item.tag != "PhysicalOffsetFrame":
+                left_out.append((item.tag, item.get("name", ""), "no counterpart here", item))
+    couplings = _couplings(model, coordinates, left_out, parts["Constraint"])
     return SourceModel(
         (model.get("name") or path.stem).strip() or path.stem,
         path, version, vector(model, "gravity", 3, np.array([0.0, -9.80665, 0.0])),
-        bodies, joints, coordinates, couplings, tuple(muscles), tuple(left_out),
+        bodies, joints, coordinates, couplings, tuple(muscles.values()), tuple(left_out),
     )  # fmt: skip
 
 
-def _version(root: XmlElement) -> int:
-    text = (root.get("Version") or "").strip()
-    if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise root.error(f"version '{shorten(text)}'", "a number such as 40000")
-    if int(text) < OLDEST:
-        raise root.error(f"version {int(text)} is too old", f"{OLDEST} or newer")
-    return int(text)
+def _apply_defaults(model: XmlElement) -> None:
+    """Give objects the properties they lack and the document's ``<defaults>`` of their class have.
+
+    Paths are not among them: a muscle without one is a mistake.
+    """
+    defaults = {item.tag: item for item in model.child("defaults") or ()}
+    for child in model if defaults else ():
+        for item in _deep(child) if child.tag != "defaults" else ():
+            own = {part.tag for part in item}
+            for part in defaults.get(item.tag, ()):
+                if part.tag not in own and part.tag not in _PATHS:
+                    item.append(part)
+
+
+def _components(model: XmlElement) -> dict[str, list[XmlElement]]:
+    """Return the objects that the model holds outside of its sets, by what they are."""
+    out: dict[str, list[XmlElement]] = {"Body": [], "Joint": [], "Constraint": [], "Force": []}
+    for item in model.child("components") or ():
+        kind = next((k for k in ("Body", "Joint", "Constraint") if item.tag.endswith(k)), "Force")
+        if not item.tag.endswith("Frame"):
+            out[kind].append(item)
+    return out
 
 
 def _inertia(element: XmlElement) -> Inertia:
@@ -132,7 +166,10 @@ def _deep(element: XmlElement) -> Iterator[XmlElement]:
 
 
 def _frames(
-    model: XmlElement, names: frozenset[str], carriers: list[tuple[str, XmlElement]]
+    model: XmlElement,
+    names: frozenset[str],
+    carriers: list[tuple[str, XmlElement]],
+    loose: list[XmlElement],
 ) -> Frames:
     offsets: dict[str, tuple[str, Pose]] = {}
     frames = Frames(names, offsets)
@@ -141,18 +178,18 @@ def _frames(
     for name, item in carriers:
         for frame, value in offset_frames(item, "components", frames, owner=name).items():
             offsets[f"{name}/{frame}"] = value
-    for joint in objects(model, "JointSet"):
+    for joint in (*objects(model, "JointSet"), *loose):
         for frame, value in offset_frames(joint, "frames", frames).items():
             offsets[f"{joint.get('name', '')}/{frame}"] = value
     return frames
 
 
 def _joints(
-    model: XmlElement, frames: Frames, listed: list[XmlElement]
+    model: XmlElement, frames: Frames, listed: list[XmlElement], loose: list[XmlElement]
 ) -> tuple[tuple[SourceJoint, ...], dict[str, Coordinate]]:
     """Return joints and coordinates, of format 4 or of the older ones (joint within body)."""
     found: list[tuple[XmlElement, str | None]] = [
-        (item, None) for item in objects(model, "JointSet")
+        (item, None) for item in (*objects(model, "JointSet"), *loose)
     ]
     for body in listed:
         holder = body.child("Joint")
@@ -174,7 +211,7 @@ def _joints(
         joints.append(joint)
         for coordinate in read_coordinates(item):
             if coordinate.name in coordinates:
-                raise coordinate.element.error("a second one of this name", "names used once")
+                raise name_taken(coordinate.element, coordinates[coordinate.name].element)
             coordinates[coordinate.name] = coordinate
     _check_tree(joints, model, frames)
     return tuple(joints), coordinates
@@ -193,18 +230,14 @@ def _check_tree(joints: list[SourceJoint], model: XmlElement, frames: Frames) ->
             above, steps = parents[above], steps + 1
 
 
-def _forces(model: XmlElement) -> Iterator[XmlElement]:
-    """Iterate over all forces, also those of nested sets."""
-    yield from objects(model, "ForceSet")
-
-
 def _couplings(
     model: XmlElement,
     coordinates: dict[str, Coordinate],
     left_out: list[tuple[str, str, str, XmlElement]],
+    loose: list[XmlElement],
 ) -> dict[str, Coupling]:
     out: dict[str, Coupling] = {}
-    for item in objects(model, "ConstraintSet"):
+    for item in (*objects(model, "ConstraintSet"), *loose):
         off = flag(item, "isDisabled", False) or not flag(item, "isEnforced", True)
         if item.tag != "CoordinateCouplerConstraint":
             if off:
@@ -230,6 +263,9 @@ def _couplings(
                 raise item.error(f"coordinate '{shorten(name)}' does not exist", "a coordinate")
         if dependent in out or dependent == names[0]:
             raise item.error(f"coordinate '{shorten(dependent)}' depends twice", "once")
+        scale = number(item, "scale_factor", 1.0)
+        if scale != 1.0:
+            function = Scaled(scale, function)
         out[dependent] = Coupling(dependent, names[0], function, item)
     for start, coupling in out.items():
         name, steps = start, 0

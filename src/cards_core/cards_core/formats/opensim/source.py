@@ -26,6 +26,7 @@ class Coordinate:
         default: Value at the start, [rad] or [m].
         lower, upper: Range, [rad] or [m].
         locked: Whether it stays at its default.
+        prescribed: Whether it follows a function of time.
         element: Where it stands.
     """
 
@@ -34,6 +35,7 @@ class Coordinate:
     lower: float
     upper: float
     locked: bool
+    prescribed: bool
     element: XmlElement
 
 

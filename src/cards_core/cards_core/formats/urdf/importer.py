@@ -9,12 +9,17 @@ from typing import Literal, TypeAlias, get_args
 
 from cards_core.checks import check_choice
 from cards_core.formats.cardsflow.muscles import MUSCLE, MuscleRewriter, muscle_elements
-from cards_core.formats.imports.findings import FindingList
+from cards_core.formats.imports.findings import FindingList, NameTable
 from cards_core.formats.imports.finishing import (
     BaseChoice,
     CollisionChoice,
     check_choices,
     finish,
+)
+from cards_core.formats.imports.marked_frames import (
+    NEGLIGIBLE,
+    add_marked_muscles,
+    take_marked_links,
 )
 from cards_core.formats.imports.masses import InertiaPoint, restate_about_com
 from cards_core.formats.imports.massless import Merged, merge_massless
@@ -84,12 +89,25 @@ def import_urdf(
     plugin = _muscles(model, reader, None if muscles is None else Path(muscles), centres)
     _motors(model, plugin, root, reader, motors)
     robot = read_tree(sdf, str(near), inertias)
+    named = {ours: name for name, ours in reader.links.items()}
+    robot = take_marked_links(robot, named, findings)
+    robot = _without_negligible(robot, findings)
     robot = restate_about_com(robot, inertias, inertia_about, findings)
+    table = NameTable()
+    robot = add_marked_muscles(robot, findings, links=reader.links, table=table)
     robot, merged = merge_massless(robot, _attached(robot))
     _report_merged(robot, merged, findings)
     robot, sections = finish(robot, findings, collisions=collisions)
+    there = {x.name for x in robot.links} | {x.name for x in robot.joints}
+    there |= {x.name for x in robot.frames}
+    renamed = [item for item in reader.renamed if item[1] in there]
     return ImportedModel(
-        robot, "URDF", file, findings, renamed=tuple(reader.renamed), sections=sections
+        robot,
+        "URDF",
+        file,
+        findings,
+        renamed=(*renamed, *table.renamed),
+        sections=sections,
     )
 
 
@@ -210,6 +228,26 @@ def _motors(
     for name, element in wanted:
         if name not in taken:
             add(block, "motor", element, joint=name)
+
+
+def _without_negligible(robot: Robot, findings: FindingList) -> Robot:
+    """Return the robot whose fixed links without shape weigh nothing where they nearly do."""
+    fixed = {joint.child for joint in robot.joints if joint.kind == "fixed"}
+    links = []
+    for link in robot.links:
+        inertia = link.inertia
+        light = 0.0 < inertia.mass <= NEGLIGIBLE and float(abs(inertia.tensor).max()) <= NEGLIGIBLE
+        if light and link.name in fixed and not (link.visuals or link.collisions):
+            findings.note(
+                "mass-negligible",
+                f"link '{link.name}'",
+                f"{inertia.mass:g} kg and no shape: a place without mass",
+                source=robot.source,
+                line=link.line,
+            )
+            link = dataclasses.replace(link, inertia=Inertia())  # noqa: PLW2901
+        links.append(link)
+    return dataclasses.replace(robot, links=tuple(links))
 
 
 def _attached(robot: Robot) -> set[str]:

@@ -64,7 +64,7 @@ def add_muscles(
     document = read_yaml(path)
     top = Field(document, (), document.data)
     keys = top.mapping(_TOP)
-    if "muscles" not in keys and "motors" not in keys:
+    if not {"muscles", "motors", "wrap_surfaces"} & set(keys):
         raise top.error("has no 'muscles'", "a mapping of muscles")
     reader = _Reader(link, joint)
     plugin = add_plugin(model, _like(top))

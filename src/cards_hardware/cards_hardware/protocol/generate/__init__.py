@@ -13,6 +13,9 @@ from pathlib import Path
 
 from cards_hardware.protocol.generate import c_codec, golden
 
+FRAMES = ("cobs.h", "crc32.h", "frame.h", "cobs.c", "crc32.c", "frame.c")
+"""Files of the firmware that make frames, and take bytes apart; behind ``protocol.h``."""
+
 
 def files() -> dict[str, str]:
     """Return the text of every generated file by its path below the checkout."""
@@ -20,7 +23,27 @@ def files() -> dict[str, str]:
         "firmware/core/protocol.h": c_codec.header(),
         "firmware/core/protocol.c": c_codec.source(),
         "firmware/test/golden_vectors.txt": golden.text(),
+        "src/cards_hardware/cards_hardware/boards/native/frames.c": host_frames(),
     }
+
+
+def host_frames() -> str:
+    """Return what the computer's side needs of the firmware's C, as one text.
+
+    The package is installed without the firmware; what makes frames there makes them here.
+    """
+    core = checkout() / "firmware" / "core"
+    texts = [c_codec.header(), *((core / name).read_text(encoding="utf-8") for name in FRAMES)]
+    lines = [
+        line
+        for text in texts
+        for line in text.splitlines()
+        if not line.startswith('#include "') and line != c_codec.NOTICE.rstrip()
+    ]
+    sources = ", ".join(FRAMES)
+    return (
+        f"{c_codec.NOTICE}\n/* firmware/core: protocol.h, {sources} */\n" + "\n".join(lines) + "\n"
+    )
 
 
 def checkout() -> Path:

@@ -1,0 +1,89 @@
+"""The threads of lines in C: under sanitizers, and with warnings as errors."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cards_core.codegen.toolchain import find_compiler
+from cards_hardware.boards import line_thread
+from cards_hardware.histogram import ENDS
+from cards_hardware.protocol.generate import checkout, host_frames
+
+CHECK = Path(__file__).with_name("line_thread_check.c")
+WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Wno-sign-conversion", "-Werror"]
+
+pytestmark = pytest.mark.serial
+
+
+def build(folder, compiler, *flags):
+    """Compile the check program; returns the compiler's result and the program."""
+    source, program = folder / "check.c", folder / "check"
+    source.write_text(line_thread.source() + CHECK.read_text())
+    command = [compiler, "-std=gnu11", "-g", "-O1", *flags, str(source), "-o", str(program)]
+    command.append("-lpthread")
+    return subprocess.run(command, capture_output=True, text=True, check=False), program
+
+
+def probe(folder, compiler, sanitizer):
+    """Skip if the sanitizer is not there, or cannot run on this machine."""
+    source, program = folder / "probe.c", folder / "probe"
+    source.write_text("int main(void) { return 0; }\n")
+    command = [compiler, f"-fsanitize={sanitizer}", str(source), "-o", str(program)]
+    built = subprocess.run(command, capture_output=True, check=False)
+    if built.returncode:
+        pytest.skip(f"{compiler} has no sanitizer '{sanitizer}'")
+    ran = subprocess.run([str(program)], capture_output=True, text=True, check=False)
+    if ran.returncode:
+        pytest.skip(f"sanitizer '{sanitizer}' does not run here: {ran.stderr.strip()[:200]}")
+
+
+def check(folder, compiler, sanitizer):
+    built, program = build(folder, compiler, f"-fsanitize={sanitizer}", "-fno-sanitize-recover")
+    assert built.returncode == 0, built.stderr
+    done = subprocess.run(
+        [str(program), "1500"], capture_output=True, text=True, timeout=300.0, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-6000:]
+    assert re.fullmatch(r"\d+ commands of \d+, \d+ frames\n", done.stdout)
+
+
+def test_no_race_under_the_thread_sanitizer(tmp_path):
+    clang = shutil.which("clang")
+    if clang is None:
+        pytest.skip("no clang on this machine (apt install clang)")
+    probe(tmp_path, clang, "thread")
+    check(tmp_path, clang, "thread")
+
+
+def test_no_error_of_memory_or_arithmetic(tmp_path):
+    compiler = find_compiler()
+    if compiler is None:
+        pytest.skip("no C compiler on this machine")
+    probe(tmp_path, compiler, "address,undefined")
+    check(tmp_path, compiler, "address,undefined")
+
+
+def test_it_compiles_without_a_warning(tmp_path):
+    compiler = find_compiler()
+    if compiler is None:
+        pytest.skip("no C compiler on this machine")
+    built, _ = build(tmp_path, compiler, *WARNINGS)
+    assert built.returncode == 0, built.stderr
+
+
+def test_python_and_c_agree_on_sizes_and_bins():
+    text = line_thread.source()
+    assert f"#define LINES {line_thread.MAX_LINES}U" in text
+    assert f"#define BINS {line_thread.BINS}U" in text
+    assert len(ENDS) + 1 == line_thread.BINS
+    (ends,) = re.findall(r"BIN_END\[BINS - 1U\] = \{([^}]*)\}", text)
+    assert tuple(int(end) for end in ends.split(",")) == ENDS
+
+
+@pytest.mark.skipif(not (checkout() / "firmware").is_dir(), reason="the firmware is not here")
+def test_frames_are_made_by_the_firmware_s_own_code():
+    file = Path(line_thread.__file__).with_name("native") / "frames.c"
+    assert file.read_text() == host_frames(), "run python -m cards_hardware.protocol.generate"
