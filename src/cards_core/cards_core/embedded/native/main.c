@@ -163,7 +163,7 @@ int main(void)
         for (i = 0; i < SUBSTEPS; i++) advance(&state, tensions, &command);
     }
     const double rms = sqrt(square / (double)(counted > 0 ? counted : 1));
-    printf("%s, %s, %s precision: %ld steps, %.1f s judged\n", CARDS_ROBOT,
+    printf("%s, %s, %s precision: %ld steps, %.3g s judged\n", CARDS_ROBOT,
            CARDS_CONTROLLER, sizeof(cards_real) == sizeof(double) ? "double" : "single", steps,
            PERIOD * (double)counted);
     printf("tracking error: RMS %.4g, largest %.4g %s\n", rms, sqrt(largest), CURVE_UNIT);
