@@ -5,7 +5,8 @@ What is exported is what `QpController` does in a step, from the same texts as i
 active-set method (`cards_core.optimize.active_set`), and what `GoalProgram` does where a request
 is out of reach is in C too. Tensions are those of the Python form to 1e-12 of the largest wherever
 the request can be met. Out of reach, both solve programs with stiff slacks, whose last digits
-depend on the solver: there they agree to about 1e-6.
+depend on the solver: there what is lacking agrees to 1e-5, and tensions as far as the minimum is
+sharp, usually to 1e-7.
 """
 
 from __future__ import annotations
