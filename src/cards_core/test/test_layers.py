@@ -58,6 +58,14 @@ USES = {
         "trajectories",
     },
     "loop": {"control", "formats", "muscles", "parameters", "paths", "robot", "trajectories"},
+    "embedded": {
+        "codegen",
+        "control",
+        "dynamics",
+        "optimize",
+        "robot",
+        "trajectories",
+    },
     "formats": {"dynamics", "muscles", "parameters", "paths", "robot", "trajectories"},
     "analysis": {
         "codegen",

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cards_bringup.cli import controller_export
 from cards_bringup.option_types import Number
 
 if TYPE_CHECKING:
@@ -62,11 +63,12 @@ def add_compile(subparsers: Any) -> None:
     add_arguments(parser, "./cards compile")
 
 
-EXPORT_TEXT = """``./cards export``: a robot in another format, or its equations.
+EXPORT_TEXT = """``./cards export``: a robot in another format, its equations, its controller in C.
 
 mjcf has spatial tendons and actuators on them, for MuJoCo; urdf has no muscles; sdf is the
 description as CARDS has read it; caspr makes a folder of XML files that CASPR and
-``./cards import caspr`` read. latex, markdown and python have the equations of motion."""
+``./cards import caspr`` read. latex, markdown and python have the equations of motion.
+controller makes a folder with a C library that needs nothing else, for microcontrollers too."""
 
 ROBOT_FORMATS = ("mjcf", "urdf", "sdf", "caspr")
 """Formats that hold a robot, not its equations."""
@@ -81,6 +83,8 @@ EXPORT_EXAMPLES = """examples:
   ./cards export python ipanema_1 -o ipanema_1.py                         needs NumPy alone
   ./cards export markdown planar_xy --simplify full --time-limit 60       to the terminal
   ./cards export latex antagonist_joint --muscles straight -o joint.tex   without wrapped muscles
+  ./cards export controller roboy_arm -o arm_control                      C library and example
+  ./cards export controller roboy_arm --controller ctc_joint --precision single -o arm_joints
 
 quantities:
 """
@@ -101,7 +105,8 @@ def add_export(subparsers: Any) -> None:
         epilog=EXPORT_EXAMPLES + listed,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("format", choices=(*ROBOT_FORMATS, "latex", "markdown", "python"))
+    formats = (*ROBOT_FORMATS, "latex", "markdown", "python", "controller")
+    parser.add_argument("format", choices=formats)
     parser.add_argument("robot", help="name under models/, or the path of an SDF file")
     parser.add_argument(
         "-o",
@@ -109,7 +114,8 @@ def add_export(subparsers: Any) -> None:
         "--output",
         dest="output",
         metavar="FILE",
-        help="default: the terminal; of caspr: the folder that gets the robot's, required",
+        help="default: the terminal; of caspr: the folder that gets the robot's, of controller: "
+        "its folder, both required",
     )
     parser.add_argument(
         "--force", action="store_true", help="replace the file, or those of an earlier export"
@@ -156,13 +162,21 @@ def add_export(subparsers: Any) -> None:
         help="maximum predicted size of the equations; inf: no limit",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress")
+    controller_export.add_arguments(parser)
     parser.set_defaults(run=_run_export)
 
 
 def _run_export(args: argparse.Namespace) -> int:
     """Run ``export``."""
+    from cards_core.errors import CardsError
     from cards_core.files import check_new
 
+    if args.format == "controller":
+        return controller_export.run(args)
+    if options := controller_export.given_options(args):
+        raise CardsError(
+            f"{' and '.join(options)} with '{args.format}' (expected: with 'controller' only)"
+        )
     if args.output is not None and args.format != "caspr":
         check_new(Path(args.output), force=args.force)
     if args.format in ROBOT_FORMATS:

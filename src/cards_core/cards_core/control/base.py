@@ -74,8 +74,10 @@ class QpController(Controller):
         dynamics: Those of the model, with the muscles that take a tension.
         gains: Stiffness and damping; change them with `set_gains`.
         tension_min, tension_max: Limits of the command, shape (m,), [N].
+        tension_rate: Largest change of a tension, shape (m,), [N/s]; None: no limit.
         motors: Joints with a motor of their own.
         native: See `Controller`; `cards_core.control.native_step` has the compiled step.
+        step_parts: Of what the steps are made; None where a class has steps of its own.
     """
 
     contact_forces: ContactForces
@@ -111,7 +113,7 @@ class QpController(Controller):
         names = [muscle.name for muscle in dynamics.robot.muscles]
         self.command = self._command(names, self.output.tensions, self.output.efforts)
         self.relaxed = self._command(names, self.tension_min, np.zeros(motors))
-        self._rate = (
+        self.tension_rate = (
             None
             if tension_rate is None
             else vector(tension_rate, names, "tension_rate", strict=True)
@@ -120,6 +122,7 @@ class QpController(Controller):
         self._reference: Reference | None = None
         self._start = 0.0
         self._scratch = np.zeros(k)
+        self.step_parts: StepParts | None = None
         self._native: NativeStep | None = None
 
     def _use(self, program: GoalProgram, goal_unit: float) -> None:
@@ -158,7 +161,7 @@ class QpController(Controller):
             if getattr(type(self), name) is not getattr(owner, name):
                 self._not_native(f"{type(self).__name__} has a {name} of its own")
                 return
-        parts = StepParts(
+        self.step_parts = parts = StepParts(
             self.dynamics,
             self.output,
             self.gains,
@@ -247,8 +250,8 @@ class QpController(Controller):
         and `ControlStatus.INVALID_STATE`.
         """
         out, t, q, qd = self.output, state.time, state.q, state.qd
-        if self._rate is not None:
-            self._limit_change(t, self._rate)
+        if self.tension_rate is not None:
+            self._limit_change(t, self.tension_rate)
         out.time = t
         if not (math.isfinite(t) and is_finite(q, qd)):
             self._invalid()

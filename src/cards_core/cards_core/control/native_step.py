@@ -30,13 +30,19 @@ from cards_core.control.interface import ControlOutput, Gains
 from cards_core.dynamics.compiled import CompiledDynamics
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import CardsError, CompilationError
+from cards_core.optimize.active_set import REAL, ROWS
 from cards_core.optimize.daqp_library import SOURCE as DAQP_SOURCE
 from cards_core.optimize.daqp_library import DaqpProgram, LibraryUnknownError
 from cards_core.optimize.goal_program import GoalProgram
 from cards_core.optimize.qp_backends import DaqpSolver
 from cards_core.typing import Array
 
-SOURCE = Path(__file__).parent / "native" / "control_step.c"
+NATIVE = Path(__file__).parent / "native"
+COMPUTED_TORQUE = NATIVE / "computed_torque.c"
+"""What the compiled step and exported controllers have in common."""
+
+SOURCES = (DAQP_SOURCE, REAL, ROWS, COMPUTED_TORQUE, NATIVE / "control_step.c")
+"""Parts of the program text."""
 
 LOADS = 2
 """Joint forces beside M, C and G: of passive muscles, and of contact forces."""
@@ -316,7 +322,7 @@ def _kernels(parts: StepParts) -> _Kernels:
 @cache
 def _library() -> ctypes.PyDLL:
     """Return the compiled text; its functions keep the GIL, which costs more than a step."""
-    text = DAQP_SOURCE.read_text() + SOURCE.read_text()
+    text = "".join(file.read_text() for file in SOURCES)
     loaded = load_library("the step of a controller", text)
     library = ctypes.PyDLL(loaded._name, handle=loaded._handle)
     library.cards_daqp_release.restype = None
@@ -353,7 +359,7 @@ class _Setup(ctypes.Structure):
         *((name, ctypes.c_double) for name in ("barrier_rate", "barrier_square")),
         *((name, ctypes.c_double) for name in ("force_unit", "torque_unit")),
         *((name, ctypes.c_double) for name in ("acceleration_unit", "goal_unit", "lever")),
-        *((name, ctypes.c_double) for name in ("inertia", "rounding", "tolerance", "residual")),
-        ("solve_time", ctypes.c_double),
+        *((name, ctypes.c_double) for name in ("inertia", "rounding", "tolerance")),
         *((name, ctypes.c_void_p) for name in ("term", "row_sizes", "changes")),
+        *((name, ctypes.c_double) for name in ("residual", "solve_time")),
     ]

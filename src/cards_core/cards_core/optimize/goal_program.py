@@ -100,7 +100,8 @@ class GoalProgram:
     Attributes:
         gradient, lower_bounds, upper_bounds, matrix: As in `QpSolver`; written by the user.
         right: b, shape (hard + goals,).
-        hard, tolerance: As given.
+        hessian, hard, weights, tolerance: As given.
+        yielding: As given, an array of indices.
         exact: The program whose rows are all equations; it has these arrays.
         rounding: ``|s|^2 / |b|^2``, of the hard rows and of the goals, up to which they are met.
         result: The last result.
@@ -119,7 +120,8 @@ class GoalProgram:
         n, goals = hessian.size, weights.size
         self.hard = self._hard = hard
         self.tolerance = self._tolerance = tolerance
-        self._yielding = np.array(yielding, dtype=np.intp)
+        self.hessian, self.weights = hessian, weights
+        self.yielding = self._yielding = np.array(yielding, dtype=np.intp)
         never = np.full(hard, np.inf)
         stiff = STIFFNESS * weights / np.max(weights, initial=0.0) if goals else weights
         self.exact = self._exact = make_qp_solver(solver, n, np.full(hard + goals, np.inf))

@@ -45,6 +45,9 @@ class PlaneCurve(Reference):
         start_angle: theta_0, [rad].
         sweep: Angle covered, [rad].
 
+    Attributes:
+        centre, u, v, start_angle, sweep: As given, u and v of unit length.
+
     Raises:
         TrajectoryError: The plane is not well defined or a number is not acceptable.
     """
@@ -65,8 +68,8 @@ class PlaneCurve(Reference):
         length = check_duration(duration)
         super().__init__(self.centre.size, length, (0.0, length))
         self.u, self.v = plane_axes(self.centre.size, axes, normal)
-        self._start_angle = start_angle
-        self._sweep = sweep
+        self.start_angle = start_angle
+        self.sweep = sweep
         self._rate = 1.0 / length
         n = self.size
         # (1, x1, x2, x1', x2', x1'', x2'') times this matrix is y, yd, ydd side by side
@@ -84,10 +87,10 @@ class PlaneCurve(Reference):
         """Return theta [rad] and its first two time derivatives, at rest beyond both ends."""
         # exactly 0 and 1 at the ends, so that the derivatives there are exactly zero
         s = 0.0 if t <= 0.0 else 1.0 if t >= self.duration else t * self._rate
-        rate = self._sweep * self._rate
+        rate = self.sweep * self._rate
         rest = s * (1.0 - s)
         return (
-            self._start_angle + self._sweep * s * s * s * (10.0 + s * (6.0 * s - 15.0)),
+            self.start_angle + self.sweep * s * s * s * (10.0 + s * (6.0 * s - 15.0)),
             30.0 * rate * rest * rest,
             60.0 * rate * self._rate * rest * (1.0 - 2.0 * s),
         )
@@ -121,6 +124,11 @@ class Flower(PlaneCurve):
         angle: Turns the whole figure from u towards v, [rad].
         repeats: How many times the figure is drawn.
 
+    Attributes:
+        petals, amplitude: As given.
+        k: Of the equation.
+        turn: The angle as given, [rad].
+
     Raises:
         TrajectoryError: No such rose, or as `PlaneCurve`.
     """
@@ -144,25 +152,25 @@ class Flower(PlaneCurve):
                 "no rose r = A cos(k theta) with a whole k has another number"
             )
         odd = self.petals % 2 == 1
-        self._k = self.petals if odd else self.petals // 2
+        self.k = self.petals if odd else self.petals // 2
         self.amplitude = _positive(amplitude, "amplitude")
-        self._turn = check_number(angle, "angle")
+        self.turn = check_number(angle, "angle")
         sweep = (math.pi if odd else 2.0 * math.pi) * _count(repeats, "repeats")
         super().__init__(
             centre,
             duration,
             axes=axes,
             normal=normal,
-            start_angle=-0.5 * math.pi / self._k,
+            start_angle=-0.5 * math.pi / self.k,
             sweep=sweep,
         )
 
     def _local(self, theta: float) -> Local:
-        k = self._k
+        k = self.k
         r = self.amplitude * math.cos(k * theta)
         dr = -self.amplitude * k * math.sin(k * theta)
         ddr = -k * k * r
-        c, s = math.cos(theta + self._turn), math.sin(theta + self._turn)
+        c, s = math.cos(theta + self.turn), math.sin(theta + self.turn)
         return (
             r * c,
             r * s,

@@ -1,0 +1,270 @@
+/* A quadratic program with goals that are met exactly, or else as nearly as possible: the cascade
+   of `cards_core.optimize.goal_program.GoalProgram`, solved by `active_set.c`. Follows the texts
+   of ``rows.c`` and ``active_set.c``. */
+
+typedef struct {
+  int n, hard, goals, yielding;
+  /* sqrt(H), shape (n,), then ones for slacks; 1/sqrt(weight) of the slacks of the goals */
+  const real *root, *slackness;
+  const int *which; /* the yielding variables */
+  /* the program, written by the user; rows are [hard, goals], their limits in low and up the same */
+  real *gradient, *matrix, *low, *up; /* (n,), (rows, n), (n + rows,), (n + rows,) */
+  real tolerance, rounding, stiffness, relaxation;
+  /* results */
+  real *x, *missing; /* (n,), A x - b of all rows */
+  int attained, limited, failed, iterations;
+  /* the programs with slacks, and what else is kept; see goal_program_place */
+  real *wide_gradient, *wide_matrix, *wide_low, *wide_up, *wide_x;
+  real *kept_low, *kept_up, *kept_x, *kept_missing, *sizes, *changes;
+  active_set_t solver;
+} goal_program_t;
+
+#define GOAL_SLACKS(goals, yielding) ((goals) > (yielding) ? (goals) : (yielding))
+#define GOAL_COLUMNS(n, goals, yielding) ((n) + GOAL_SLACKS(goals, yielding))
+#define GOAL_ROWS(hard, goals, yielding) ((hard) + GOAL_SLACKS(goals, yielding))
+/* of the program's own arrays and of what is kept: numbers */
+#define GOAL_NUMBERS(n, hard, goals, yielding) \
+  ((n) + ((hard) + (goals))*(n) + 2*((n) + (hard) + (goals)) + (n) + (hard) + (goals) + \
+   GOAL_COLUMNS(n, goals, yielding)*(GOAL_ROWS(hard, goals, yielding) + 4) + \
+   2*GOAL_ROWS(hard, goals, yielding) + 2*(yielding) + 2*(n) + 2*((hard) + (goals)) + \
+   ACTIVE_SET_WORK(GOAL_COLUMNS(n, goals, yielding), GOAL_ROWS(hard, goals, yielding)))
+#define GOAL_WHOLE(n, hard, goals, yielding) \
+  ACTIVE_SET_WHOLE(GOAL_COLUMNS(n, goals, yielding), GOAL_ROWS(hard, goals, yielding))
+
+/* Divide memory of GOAL_NUMBERS and GOAL_WHOLE; sizes are set before. All bounds are open. */
+static void goal_program_place(goal_program_t *g, real *at, int *whole) {
+  const int n = g->n, rows = g->hard + g->goals;
+  const int columns = GOAL_COLUMNS(n, g->goals, g->yielding);
+  const int wide = GOAL_ROWS(g->hard, g->goals, g->yielding);
+  g->gradient = at; at += n;
+  g->matrix = at; at += rows*n;
+  g->low = at; at += n + rows;
+  g->up = at; at += n + rows;
+  g->x = at; at += n;
+  g->missing = at; at += rows;
+  g->wide_gradient = at; at += columns;
+  g->wide_matrix = at; at += columns*wide;
+  g->wide_low = at; at += columns + wide;
+  g->wide_up = at; at += columns + wide;
+  g->wide_x = at; at += columns;
+  g->kept_low = at; at += g->yielding;
+  g->kept_up = at; at += g->yielding;
+  g->kept_x = at; at += n;
+  g->changes = at; at += n;
+  g->kept_missing = at; at += rows;
+  g->sizes = at; at += rows;
+  g->solver.work = at;
+  g->solver.whole = whole;
+  for (int j = 0; j < n; j++) g->gradient[j] = g->x[j] = 0;
+  for (int k = 0; k < rows*n; k++) g->matrix[k] = 0;
+  for (int i = 0; i < n + rows; i++) {
+    g->low[i] = i < n ? -ACTIVE_SET_NONE : 0;
+    g->up[i] = i < n ? ACTIVE_SET_NONE : 0;
+  }
+}
+
+static real goal_within(real x, real low, real up) {
+  if (x < low) x = low;
+  if (x > up) x = up;
+  return x;
+}
+
+/* Solve a program of the same variables and `slacks` more, whose x goes to `wide_x`. */
+static int goal_solve_wide(goal_program_t *g, int slacks) {
+  active_set_t *s = &g->solver;
+  s->n = g->n + slacks;
+  s->p = g->hard + slacks;
+  s->gradient = g->wide_gradient;
+  s->matrix = g->wide_matrix;
+  s->low = g->wide_low;
+  s->up = g->wide_up;
+  s->x = g->wide_x;
+  s->root = g->root;
+  s->limit = 100 + 20*(s->n + s->p);
+  active_set_place(s);
+  const int flag = active_set_solve(s);
+  g->iterations += s->iterations;
+  return flag == ACTIVE_SET_OPTIMAL;
+}
+
+static int goal_keeps_hard_rows(goal_program_t *g) {
+  if (rounded(g->hard, g->missing, g->low + g->n, g->rounding)) return 1;
+  row_sizes(g->hard, g->goals, g->n, g->matrix, g->low + g->n, g->x, g->sizes, g->changes);
+  return small_beside(g->hard, g->missing, g->sizes, g->tolerance);
+}
+
+static int goal_attains(goal_program_t *g) {
+  const real *missing = g->missing + g->hard;
+  if (rounded(g->goals, missing, g->low + g->n + g->hard, g->rounding)) return 1;
+  row_sizes(g->hard, g->goals, g->n, g->matrix, g->low + g->n, g->x, g->sizes, g->changes);
+  return small_beside(g->goals, missing, g->sizes + g->hard, g->tolerance);
+}
+
+/* Make a point the result, within the bounds as they are. */
+static void goal_take(goal_program_t *g, const real *x) {
+  const int n = g->n;
+  for (int j = 0; j < n; j++) g->x[j] = goal_within(x[j], g->low[j], g->up[j]);
+  for (int i = 0; i < g->hard + g->goals; i++)
+    g->missing[i] = dot(n, g->matrix + i*n, g->x) - g->low[n + i];
+}
+
+/* Solve with the goals as constraints; return whether that is settled. */
+static int goal_try(goal_program_t *g) {
+  active_set_t *s = &g->solver;
+  const int n = g->n, rows = g->hard + g->goals;
+  for (int i = n; i < n + rows; i++) g->up[i] = g->low[i];
+  s->n = n;
+  s->p = rows;
+  s->gradient = g->gradient;
+  s->matrix = g->matrix;
+  s->low = g->low;
+  s->up = g->up;
+  s->x = g->wide_x;
+  s->root = g->root;
+  s->limit = 100 + 20*(n + rows);
+  active_set_place(s);
+  g->attained = 0;
+  const int flag = active_set_solve(s);
+  g->iterations += s->iterations;
+  if (flag != ACTIVE_SET_OPTIMAL) return 0;
+  goal_take(g, s->x);
+  g->attained = goal_keeps_hard_rows(g) && goal_attains(g);
+  return g->attained;
+}
+
+/* Copy all but the goals into the program with slacks. */
+static void goal_copy(goal_program_t *g, int slacks) {
+  const int n = g->n, columns = n + slacks;
+  for (int j = 0; j < columns; j++) {
+    g->wide_gradient[j] = j < n ? g->gradient[j] : 0;
+    g->wide_low[j] = j < n ? g->low[j] : -ACTIVE_SET_NONE;
+    g->wide_up[j] = j < n ? g->up[j] : ACTIVE_SET_NONE;
+  }
+  for (int i = 0; i < g->hard + slacks; i++)
+    for (int j = 0; j < columns; j++)
+      g->wide_matrix[i*columns + j] = i < g->hard && j < n ? g->matrix[i*n + j] : 0;
+  for (int i = 0; i < g->hard; i++)
+    g->wide_low[columns + i] = g->wide_up[columns + i] = g->low[n + i];
+}
+
+static const real GOAL_SOFTENING[] = {(real)1, (real)0.1, (real)0.01, (real)0.001};
+enum { GOAL_FACTORS = 4 };
+
+
+/* Solve for the least weighted residuals of the goals, with the first `tries` softenings in turn;
+   return whether that succeeded. `recover`: take a substitute if it never does. */
+static int goal_approach(goal_program_t *g, int tries, int recover) {
+  const int n = g->n, columns = n + g->goals;
+  real square = 0;
+  for (int i = 0; i < g->goals; i++) {
+    real sum = 0;
+    for (int j = 0; j < n; j++) {
+      const real a = g->matrix[(g->hard + i)*n + j]/g->root[j];
+      sum += a*a;
+    }
+    square = real_max(square, sum);
+  }
+  const real norm = square > 0 ? real_sqrt(square) : 1;
+  goal_copy(g, g->goals);
+  for (int step = 0; step < tries; step++) {
+    const real factor = GOAL_SOFTENING[step]/norm;
+    for (int i = 0; i < g->goals; i++) {
+      const int row = g->hard + i;
+      for (int j = 0; j < n; j++)
+        g->wide_matrix[row*columns + j] = factor*g->matrix[row*n + j];
+      g->wide_matrix[row*columns + n + i] = g->slackness[i];
+      g->wide_low[columns + row] = g->wide_up[columns + row] = factor*g->low[n + row];
+    }
+    if (!goal_solve_wide(g, g->goals)) continue;
+    goal_take(g, g->wide_x);
+    if (goal_keeps_hard_rows(g)) {
+      g->attained = goal_attains(g);
+      return 1;
+    }
+  }
+  if (!recover) return 0;
+  goal_take(g, g->kept_x); /* that of the last solve, as no other is known */
+  g->failed = 1;
+  g->attained = 0;
+  return 1;
+}
+
+/* Open the yielding bounds as far as the hard rows need it, by the least sum of squares; return
+   whether they had to be opened. */
+static int goal_yield_bounds(goal_program_t *g) {
+  const int n = g->n, y = g->yielding, columns = n + y;
+  const real slack = 1/real_sqrt(g->stiffness);
+  int opened = 0, solved = 0;
+  goal_copy(g, y);
+  for (int step = 1; step < GOAL_FACTORS && !solved; step++) {
+    const real factor = GOAL_SOFTENING[step];
+    for (int i = 0; i < y; i++) {
+      const int j = g->which[i], row = g->hard + i;
+      g->wide_low[j] = -ACTIVE_SET_NONE;
+      g->wide_up[j] = ACTIVE_SET_NONE;
+      g->wide_matrix[row*columns + j] = factor;
+      g->wide_matrix[row*columns + n + i] = slack;
+      g->wide_low[columns + row] = factor*g->low[j];
+      g->wide_up[columns + row] = factor*g->up[j];
+    }
+    solved = goal_solve_wide(g, y);
+  }
+  if (!solved) return 0;
+  for (int i = 0; i < y; i++) {
+    const int j = g->which[i];
+    const real x = g->wide_x[j], spare = g->relaxation*(1 + real_abs(x));
+    if (!(x >= g->low[j] - spare && x <= g->up[j] + spare)) opened = 1;
+  }
+  for (int i = 0; i < y && opened; i++) {
+    const int j = g->which[i];
+    const real x = g->wide_x[j], spare = g->relaxation*(1 + real_abs(x));
+    g->low[j] = goal_within(x - spare, -ACTIVE_SET_NONE, g->low[j]);
+    g->up[j] = real_max(g->up[j], x + spare);
+  }
+  return opened;
+}
+
+/* Find the x of the first priority that cannot be met in full. */
+static void goal_relax(goal_program_t *g) {
+  const int n = g->n, rows = g->hard + g->goals, y = g->yielding;
+  for (int i = 0; i < y; i++) {
+    g->kept_low[i] = g->low[g->which[i]];
+    g->kept_up[i] = g->up[g->which[i]];
+  }
+  if (!goal_approach(g, 1, 0)) {
+    if (!y || !goal_yield_bounds(g)) {
+      goal_approach(g, GOAL_FACTORS, 1);
+    } else {
+      /* the programs that follow overwrite this x, which is the last resort: bounds that could
+         just be opened may leave no more than the point they have */
+      memcpy(g->kept_x, g->wide_x, (size_t)n*sizeof(real));
+      if (!goal_try(g) && !goal_approach(g, GOAL_FACTORS, 0)) {
+        goal_take(g, g->kept_x);
+        g->attained = goal_attains(g);
+      }
+    }
+  }
+  if (y && !g->attained) {
+    memcpy(g->kept_x, g->x, (size_t)n*sizeof(real));
+    memcpy(g->kept_missing, g->missing, (size_t)rows*sizeof(real));
+    for (int i = 0; i < y; i++) {
+      g->low[g->which[i]] = -ACTIVE_SET_NONE;
+      g->up[g->which[i]] = ACTIVE_SET_NONE;
+    }
+    g->limited = goal_try(g);
+    memcpy(g->x, g->kept_x, (size_t)n*sizeof(real));
+    memcpy(g->missing, g->kept_missing, (size_t)rows*sizeof(real));
+    g->attained = 0;
+  }
+  for (int i = 0; i < y; i++) {
+    g->low[g->which[i]] = g->kept_low[i];
+    g->up[g->which[i]] = g->kept_up[i];
+  }
+}
+
+/* Solve with the present arrays, which are finite. */
+static void goal_program_solve(goal_program_t *g) {
+  g->iterations = g->limited = g->failed = 0;
+  memcpy(g->kept_x, g->x, (size_t)g->n*sizeof(real));
+  if (!goal_try(g)) goal_relax(g);
+}

@@ -1,0 +1,91 @@
+"""An exported controller, compiled and called through ctypes."""
+
+import ctypes
+import shutil
+import subprocess
+
+import numpy as np
+
+from cards_core.embedded import export_controller
+
+FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-O2")
+
+
+def compiler():
+    return shutil.which("cc") or shutil.which("gcc")
+
+
+class Exported:
+    """Builds a controller in a folder and steps it."""
+
+    def __init__(self, controller, folder, precision="double", extra=()):
+        self.export = export_controller(controller, precision=precision)
+        folder.mkdir(exist_ok=True)
+        for name, text in self.export.files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        build = ["-shared", "-fPIC", "-o", "controller.so", "controller.c", "model.c", "-lm"]
+        subprocess.run([compiler(), *FLAGS, *extra, *build], cwd=folder, check=True)
+        self.library = ctypes.CDLL(str(folder / "controller.so"))
+        real = np.float64 if precision == "double" else np.float32
+        report = self.export.report
+        m, j, k = (max(report[n], 1) for n in ("muscles", "motors", "velocities"))
+        tasks = len(report["task"])
+        state = [("time", "f8"), ("q", real, (report["coordinates"],)), ("qd", real, (k,))]
+        self.state = np.zeros((), np.dtype(state, align=True))
+        rows = [(name, real, (tasks,)) for name in ("y", "yd", "ydd")]
+        self.reference = np.zeros((), np.dtype(rows, align=True))
+        command = [
+            ("tensions", real, (m,)),
+            ("efforts", real, (j,)),
+            ("status", "i4"),
+            ("error", real, (tasks,)),
+            ("residual", real),
+            ("iterations", "i4"),
+        ]
+        self.command = np.zeros((), np.dtype(command, align=True))
+        self.library.cards_init()
+
+    def step(self, state, reference=None):
+        """Return the status of a step; the command is in `command`."""
+        self.state["time"] = state.time
+        self.state["q"], self.state["qd"] = state.q, state.qd
+        given = None
+        if reference is not None:
+            for name, values in zip(("y", "yd", "ydd"), reference, strict=True):
+                self.reference[name] = values
+            given = ctypes.c_void_p(self.reference.ctypes.data)
+        at = [ctypes.c_void_p(item.ctypes.data) for item in (self.state, self.command)]
+        return self.library.cards_step(at[0], given, at[1])
+
+
+def exact_tensions(controller):
+    """Tensions of the present program of a controller, solved with forty digits.
+
+    The active bounds are those of the solver's x, which it finds exactly.
+    """
+    import mpmath
+
+    program = controller._program
+    x, low, up = program.exact.result.x, program.lower_bounds, program.upper_bounds
+    fixed = (np.abs(x - low) < 1e-9 * (1 + np.abs(low))) | (
+        np.abs(x - up) < 1e-9 * (1 + np.abs(up))
+    )
+    values = np.where(np.abs(x - low) < np.abs(x - up), low, up)
+    free, rows = np.flatnonzero(~fixed), program.right.size
+    count = len(free)
+    with mpmath.workdps(40):
+        matrix = mpmath.zeros(count + rows, count + rows)
+        right = mpmath.zeros(count + rows, 1)
+        for i, j in enumerate(free):
+            matrix[i, i] = mpmath.mpf(float(program.hessian[j]))
+            right[i] = -mpmath.mpf(float(program.gradient[j]))
+            for k in range(rows):
+                matrix[i, count + k] = matrix[count + k, i] = float(program.matrix[k, j])
+        for k in range(rows):
+            known = (
+                mpmath.mpf(float(program.matrix[k, j])) * mpmath.mpf(float(values[j]))
+                for j in np.flatnonzero(fixed)
+            )
+            right[count + k] = mpmath.mpf(float(program.right[k])) - mpmath.fsum(known)
+        values[free] = [float(v) for v in mpmath.lu_solve(matrix, right)[:count]]
+    return values[: controller.tension_min.size] * controller._force_unit
