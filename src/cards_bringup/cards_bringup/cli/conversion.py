@@ -173,9 +173,9 @@ def _run_export(args: argparse.Namespace) -> int:
 
     if args.format == "controller":
         return controller_export.run(args)
-    if options := controller_export.given_options(args):
+    if given := controller_export.given_options(args):
         raise CardsError(
-            f"{' and '.join(options)} with '{args.format}' (expected: with 'controller' only)"
+            f"{' and '.join(given)} with '{args.format}' (expected: with 'controller' only)"
         )
     if args.output is not None and args.format != "caspr":
         check_new(Path(args.output), force=args.force)

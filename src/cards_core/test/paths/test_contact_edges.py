@@ -326,6 +326,85 @@ def test_shapes_at_rest_are_sought_near_the_cable_with_the_same_result():
     assert everything.failures == nearby.failures
 
 
+def cable_over_boxes(places, p, q, size=(0.05, 0.05, 0.05)):
+    """A cable between links 0 and 1 at p and q, boxes of one size at rest; poses."""
+    boxes = [ContactShape(2, Box(np.array(size)), Pose(translation=place)) for place in places]
+    cable = ContactCable((0, 1), np.zeros((2, 3)), tuple(range(len(boxes))))
+    poses = np.tile(np.eye(4), (3, 1, 1))
+    poses[0, :3, 3], poses[1, :3, 3] = p, q
+    return ContactCables(2, boxes, [cable]), poses
+
+
+def length_over_a_notch(p, q):
+    """The shortest way from a notch, x > 0 and y < 0, up over one of its two rims at z = 0.
+
+    The rims run along y > 0 at x = 0 (where y < 0 is free) and along x > 0 at y = 0.
+    """
+
+    def over(axis):
+        def length(t):
+            x = t[0] * axis + [0.0, 0.0, t[1]]
+            return np.linalg.norm(p - x) + np.linalg.norm(q - x)
+
+        options = {"ftol": 1e-16, "gtol": 1e-12}
+        return minimize(length, [0.01, 0.0], bounds=[(0.0, 0.1)] * 2, options=options).fun
+
+    return min(over(np.array([0.0, -1.0, 0.0])), over(np.array([1.0, 0.0, 0.0])))
+
+
+def test_rims_of_one_height_that_cross_hold_no_cable_forever():
+    """A way from the notch between two boxes over their rims, led about and out again."""
+    # solid: x < 0 (box 0, y from -0.03) and y > 0 (box 1)
+    places = [[-0.025, -0.005, -0.025], [0.005, 0.025, -0.025]]
+    start, goal = np.array([0.02, -0.02, -0.01]), np.array([-0.02, 0.02, 0.005])
+    cables, poses = cable_over_boxes(places, start, [0.02, -0.02, 0.02])
+    rng = np.random.default_rng(8)
+    held = 0
+    for _ in range(40):
+        target = goal + rng.uniform(-0.012, 0.012, 3) * [1.0, 1.0, 0.3]
+        ends = poses[:2, :3, 3].copy()
+        low = np.array([rng.uniform(0.003, 0.025), rng.uniform(-0.025, -0.003), -0.01])
+        for share in np.linspace(0.0, 1.0, 80)[1:]:
+            poses[0, :3, 3] = ends[0] + share * (low - ends[0])
+            poses[1, :3, 3] = ends[1] + share * (target - ends[1])
+            cables.solve(poses)
+            assert len(cables.contacts(0)) < 5
+            if share == 1.0:
+                expected = length_over_a_notch(low, target)
+                assert cables.lengths[0] == pytest.approx(expected, abs=1e-9)
+                held += len(cables.contacts(0)) == 2
+    assert 0 < held < 40
+    assert cables.failures == 0
+    for share in np.linspace(0.0, 1.0, 200):  # lifted, it is free
+        poses[0, :3, 3] = low + share * (np.array([0.02, -0.02, 0.03]) - low)
+        cables.solve(poses)
+    assert not cables.contacts(0)
+
+
+def test_what_is_beside_holds_a_way_that_turns_a_corner():
+    """From a rim over its corner to an upright edge: another block is under the way there."""
+    places = [[-0.04086, 0.06922, -0.025], [-0.04723, -0.01116, -0.025]]
+    ends = np.array([[-0.10125, 0.13, 0.00578], [0.00189, -0.02191, -0.00133]])
+    cables, poses = cable_over_boxes(places, *ends)
+    cables.solve(poses)
+    poses[:2, 2, 3] = 0.004, -0.004
+    cables.solve(poses)
+    rim, upright = cables.contacts(0)
+    assert (rim.shape, upright.shape) == (0, 1)
+    assert rim.start[2] == pytest.approx(0.0, abs=1e-15)
+    assert upright.start[2] < -0.001
+
+    def length(x):
+        a = np.array([x[0], 0.06922 - 0.025, 0.0])
+        b = np.array([-0.04723 + 0.025, -0.01116 + 0.025, x[1]])
+        return sum(
+            np.linalg.norm(v) for v in np.diff([poses[0, :3, 3], a, b, poses[1, :3, 3]], axis=0)
+        )
+
+    found = minimize(length, [-0.04, -0.001], tol=1e-14)
+    assert cables.lengths[0] == pytest.approx(found.fun, abs=1e-10)
+
+
 @pytest.mark.parametrize("kind", ["box", "hull", "field"])
 def test_forces_balance_and_do_the_work_of_the_tension(kind):
     shape = {"box": BOX, "hull": ball_of_points(), "field": hills()}[kind]

@@ -11,6 +11,8 @@ enum { LONGEST = 128, SWEEPS = 800, ROUNDS = 2000, HITS = 32, RING = 32,
 static const double STEEP = 2.0; /* FRICTION_MARGIN of `cards_core.paths.layout` */
 static const double SKIN = 0.25; /* of its size that a cable moves before `near` is found anew */
 static const double SLACK = 1e-6; /* of the size of a shape, against rounding */
+static const double CLOSE = 1e-9; /* of half an edge: what is so near is at its end */
+static const double TOGETHER = 1e-6; /* likewise: contacts that are so near touch at one place */
 enum { ROD, HULL, FIELD };
 
 typedef struct { double R[9], t[3]; } pose_t;
@@ -98,6 +100,7 @@ typedef struct {
   double bend;                   /* angle by which it turns the cable, of rods and spheres */
   int cap, held;                 /* on the cap alone; stays at a corner */
   int slipped;                   /* +1 or -1: off the side over this cap, until released */
+  int turned;                    /* a0 and b0 are the corner that it was turned at */
   double a[3], b[3], a0[3], b0[3];
 } contact_t;
 
@@ -336,8 +339,8 @@ static void over(const double *p_world, const double *q_world, contact_t *c) {
     if (r == 0.0) {
       x[0] = x[1] = 0.0;
       x[2] = lesser(s->half, larger(-s->half, x[2]));
-      /* a neighbour on the axis, at a common corner, tells no angle */
-      if (dp > 0.0 && dq > 0.0) c->turn = c->left = turn;
+      /* a neighbour on the axis, at a common corner or a crossing, tells no angle */
+      if (lesser(dp, dq) > TOGETHER*s->half) c->turn = c->left = turn;
       c->arc = c->bend = 0.0;
       outward(&s->now, x, c->a);
       memcpy(c->b, c->a, sizeof c->a);
@@ -611,6 +614,27 @@ typedef struct {
   long *place;
 } search_t;
 
+static int is_on(const edge_t *e, const double *x) {
+  return fabs(x[2]) < e->half*(1.0 + CLOSE) && hypot(x[0], x[1]) < TOGETHER*e->half;
+}
+
+static int is_end(const edge_t *e, const double *x) {
+  return fabs(fabs(x[2]) - e->half) < CLOSE*e->half && hypot(x[0], x[1]) < 1e-12;
+}
+
+/* Does the way from p to q pass an edge on the side of its solid? */
+static double passes_under(double half, const double *p, const double *q, double *sense,
+                           double *turn) {
+  const double a = hypot(p[0], p[1]), b = hypot(q[0], q[1]);
+  if (!(a > 0.0 && b > 0.0)) return 2.0;
+  *sense = sense_on_edge(p, q);
+  double alpha = *sense*atan2(plane_cross(p, q), p[0]*q[0] + p[1]*q[1]);
+  if (alpha < 0.0) alpha += 2.0*M_PI;
+  *turn = alpha - M_PI;
+  const double z = p[2] + (q[2] - p[2])*a/(a + b);
+  return *turn > 1e-12 && fabs(z) < half*(1.0 - CLOSE) ? 0.0 : 2.0;
+}
+
 /* Does the span meet the rod: now, or on its way here? Returns when, in 0 .. 1; 2 for no. In the
    plane across a rod a span passes the axis where the angle from p to q passes half a turn. */
 static double meets(const shape_t *s, const edge_t *e, const double x[4][3], double *sense,
@@ -640,9 +664,11 @@ static double meets(const shape_t *s, const edge_t *e, const double x[4][3], dou
     if (h != 0.0) root[0] = w0/h;
     if (w2 != 0.0) root[1] = h/w2;
   }
-  /* it lay on the edge, as on a face: it comes from outside */
-  const int lay = w0 == 0.0 && e && w != 0.0;
+  /* it lay on the edge, as on a face, to rounding: it comes from outside */
+  const int lay = e && w != 0.0 && fabs(w0) <= 1e-13*hypot(p0[0], p0[1])*hypot(q0[0], q0[1]);
+  if (lay) w0 = 0.0;
   int crossed = 0;
+  double touched = 2.0;
   for (int k = 0; k < 2; k++) {
     if (!(root[k] > 0.0 || (lay && root[k] == 0.0)) || root[k] > 1.0) continue;
     if (w0 == 0.0 && !lay) continue;
@@ -651,12 +677,19 @@ static double meets(const shape_t *s, const edge_t *e, const double x[4][3], dou
       u[i] = p0[i] + root[k]*dp[i];
       v[i] = q0[i] + root[k]*dq[i];
     }
+    /* an end slides over the edge, as on an edge that crosses it: what counts is how it passes now */
+    if (e && (is_on(e, u) || is_on(e, v))) {
+      touched = lesser(touched, root[k]);
+      continue;
+    }
     if (u[0]*v[0] + u[1]*v[1] >= 0.0) continue;
     const double ru = hypot(u[0], u[1]), rv = hypot(v[0], v[1]);
     if (fabs(u[2] + (v[2] - u[2])*ru/(ru + rv)) > half*(1.0 + (e ? 1e-12 : 0.0))) continue;
     crossed ^= 1;
     when = lesser(when, root[k]);
   }
+  if (e && touched < 2.0)
+    return passes_under(half, p, q, sense, turn) == 0.0 ? lesser(when, touched) : 2.0;
   if (e && !crossed) return 2.0;
   if (lay) w0 = -w;
   double bp, bq;
@@ -673,21 +706,11 @@ static double meets(const shape_t *s, const edge_t *e, const double x[4][3], dou
   return when;
 }
 
-static int is_end(const edge_t *e, const double *x) {
-  return fabs(fabs(x[2]) - e->half) < 1e-9*e->half && hypot(x[0], x[1]) < 1e-12;
-}
-
-/* Does the way from p to q pass an edge on the side of its solid? */
-static double passes_under(const edge_t *e, const double *p, const double *q, double *sense,
-                           double *turn) {
-  const double a = hypot(p[0], p[1]), b = hypot(q[0], q[1]);
-  if (!(a > 0.0 && b > 0.0)) return 2.0;
-  *sense = sense_on_edge(p, q);
-  double alpha = *sense*atan2(plane_cross(p, q), p[0]*q[0] + p[1]*q[1]);
-  if (alpha < 0.0) alpha += 2.0*M_PI;
-  *turn = alpha - M_PI;
-  const double z = p[2] + (q[2] - p[2])*a/(a + b);
-  return *turn > 1e-12 && fabs(z) < e->half*(1.0 - 1e-9) ? 0.0 : 2.0;
+static int goes_under(const rod_t *edge, const double *p_world, const double *q_world) {
+  double p[3], q[3], sense, turn;
+  inward(&edge->now, p_world, p);
+  inward(&edge->now, q_world, q);
+  return passes_under(edge->half, p, q, &sense, &turn) == 0.0;
 }
 
 /* May the span pass the line through a along d on its way? The volume d . (p - a) x (q - a) is
@@ -715,23 +738,27 @@ static int may_pass(const double *a, const double *d, const double x[4][3]) {
 static void look_at(search_t *f, long shape, long index, const edge_t *e) {
   const cables_t *m = f->m;
   const contact_t *c = f->c;
-  if (f->i && same(&c[f->i - 1].rod, shape, index)) return;
-  if (f->i < f->count && same(&c[f->i].rod, shape, index)) return;
+  /* not again what touches at either end of the span */
+  const double close = e ? TOGETHER*e->half : 0.0;
+  for (long j = f->i; j > 0 && distance(c[j - 1].b, f->p) <= close; j--)
+    if (same(&c[j - 1].rod, shape, index)) return;
+  for (long j = f->i; j < f->count && distance(c[j].a, f->q) <= close; j++)
+    if (same(&c[j].rod, shape, index)) return;
   double x[4][3], sense = 1.0, turn = 0.0;
   memcpy(x, f->local, sizeof x);
   if (e)
     for (int k = 0; k < 4; k++) inward(&e->place, f->local[k], x[k]);
   int leaves = 0;
   if (e) {
-    /* a contact stays at the corner where the edge begins: see `turn_at_corner`; or it was there
-       and leaves it: then it counts how it passes the edge now */
+    /* a contact stays at the corner where the edge begins: see `turn_at_corner`; or it was there,
+       or where another edge crosses it, and leaves it: then it counts how it passes it now */
     for (int k = 0; k < 2; k++) {
       if (!(k ? f->i < f->count : f->i > 0)) continue;
       if (is_end(e, x[k])) return;
-      leaves |= is_end(e, x[k + 2]);
+      leaves |= is_on(e, x[k + 2]);
     }
   }
-  const double when = leaves ? passes_under(e, x[0], x[1], &sense, &turn)
+  const double when = leaves ? passes_under(e->half, x[0], x[1], &sense, &turn)
                              : meets(m->shapes + shape, e, (const double (*)[3])x, &sense, &turn);
   if (when >= *f->earliest) return;
   contact_t tried;
@@ -927,6 +954,12 @@ static int reach_edge(const edge_t *e, const double *low, const double *high) {
   return 1;
 }
 
+/* Where a contact comes from: the way out of a corner is outside of its own shape as it is. */
+static const double *began(const double *before, const double *now, const contact_t *c,
+                           long shape) {
+  return c->turned && c->rod.shape == shape ? now : before;
+}
+
 /* Find what the spans meet first, on their way from a0 and b0; `moving`: shapes moved as well.
    At the first poses a span comes to a field from above, to a hull from the side where it is. */
 static int find(const cables_t *m, long cable, const double *ends0, const double *ends,
@@ -955,8 +988,8 @@ static int find(const cables_t *m, long cable, const double *ends0, const double
       f.i = i;
       f.p = leaving(c, i - 1, ends);
       f.q = entry(c, count, i, ends);
-      f.p0 = i ? c[i - 1].b0 : ends0;
-      f.q0 = i < count ? c[i].a0 : ends0 + 3;
+      f.p0 = i ? began(c[i - 1].b0, c[i - 1].b, c + i - 1, s) : ends0;
+      f.q0 = i < count ? began(c[i].a0, c[i].a, c + i, s) : ends0 + 3;
       if (kind == HULL && at_rest(m, s) && is_beside(&f, m->bounds + 6*s)) continue;
       inward(m->now + s, f.p, f.local[0]);
       inward(m->now + s, f.q, f.local[1]);
@@ -1042,7 +1075,7 @@ static void hit_edge(const cables_t *m, long shape, long index, const edge_t *e,
   h->u = along + up*dot(u, v)/larger(dot(u, u), 1e-300);
   h->v = up;
   h->c.rod = rod;
-  for (int i = 0; i < 3; i++) h->c.a[i] = h->c.b[i] = w[i] + p[i];
+  for (int i = 0; i < 3; i++) h->c.a[i] = h->c.b[i] = h->c.a0[i] = h->c.b0[i] = w[i] + p[i];
 }
 
 /* Pull the path from p by x to q straight: what is within the triangle holds it. Returns the
@@ -1193,7 +1226,7 @@ static long turn_at_corner(const cables_t *m, const double *ends, contact_t *c, 
   at_corner(c + first, corner);
   const long shape = c[first].rod.shape;
   const kind_t *kind = m->kinds + shape;
-  const double close = 1e-9*c[first].rod.half;
+  const double close = CLOSE*c[first].rod.half;
   while (first > 0 && c[first - 1].rod.shape == shape && distance(c[first - 1].b, corner) < close)
     first--;
   while (last + 1 < count && c[last + 1].rod.shape == shape &&
@@ -1304,6 +1337,11 @@ static long turn_at_corner(const cables_t *m, const double *ends, contact_t *c, 
   if (count - (last - first + 1) + bests > LONGEST) return count;
   memmove(c + first + bests, c + last + 1, (count - last - 1)*sizeof *c);
   memcpy(c + first, best, bests*sizeof *best);
+  for (long k = first; k < first + bests; k++) { /* what is beside may be in its way from there */
+    c[k].turned = 1;
+    memcpy(c[k].a0, corner, sizeof corner);
+    memcpy(c[k].b0, corner, sizeof corner);
+  }
   *changed = 1;
   *at = first;
   return count + bests - (last - first + 1);
@@ -1319,10 +1357,47 @@ static void remember(contact_t *c, long count) {
   }
 }
 
+/* Two edges of different shapes cross, as those of blocks of one height do, and the path touches
+   both at their crossing, from which none can slide on. One of them is enough if the path over it
+   does not pass under the other; else the notch between them holds it. Returns the contacts. */
+static long part_at_crossing(const double *ends, contact_t *c, long count, long i, int *changed) {
+  const double *p = leaving(c, i - 1, ends), *q = entry(c, count, i + 2, ends);
+  double least = INFINITY;
+  contact_t best;
+  for (int k = 0; k < 2; k++) {
+    contact_t one = c[i + k];
+    const rod_t *other = &c[i + 1 - k].rod;
+    start_on_edge(p, q, &one);
+    if (goes_under(other, p, one.a) || goes_under(other, one.b, q)) continue;
+    const double length = distance(p, one.a) + distance(one.b, q);
+    if (length >= least) continue;
+    least = length;
+    best = one;
+  }
+  if (least == INFINITY) {
+    c[i].held = c[i + 1].held = 1;
+    return count;
+  }
+  c[i] = best;
+  memmove(c + i + 1, c + i + 2, (count - i - 2)*sizeof *c);
+  *changed = 1;
+  return count - 1;
+}
+
+static int is_edge(const contact_t *c) { return c->rod.radius == 0.0 && c->rod.half > 0.0; }
+
 /* Change what the settled path asks for first, if there is room. Returns the contacts. */
 static long release(const cables_t *m, long cable, const double *ends, contact_t *c, long count,
                     int *changed) {
   *changed = 0;
+  for (long i = 0; i + 1 < count; i++) {
+    const contact_t *a = c + i, *b = c + i + 1;
+    if (a->rod.shape == b->rod.shape || !is_edge(a) || !is_edge(b) ||
+        distance(a->b, b->a) > TOGETHER*lesser(a->rod.half, b->rod.half))
+      continue;
+    count = part_at_crossing(ends, c, count, i, changed);
+    if (*changed) return count;
+  }
   for (long i = 0; i < count; i++) {
     double corner[3];
     if (c[i].held || !at_corner(c + i, corner)) continue;
@@ -1421,11 +1496,12 @@ static void solve_cable(const cables_t *m, long cable) {
       done = 1;
       break;
     }
-    count = release(m, cable, ends, c, count, &changed);
     for (long i = 0; i < count; i++) {
       memcpy(c[i].a0, c[i].a, sizeof c[i].a);
       memcpy(c[i].b0, c[i].b, sizeof c[i].b);
+      c[i].turned = 0;
     }
+    count = release(m, cable, ends, c, count, &changed);
     done = !changed;
   }
   if (!done) m->failures[0]++;
