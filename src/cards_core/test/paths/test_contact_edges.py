@@ -381,6 +381,45 @@ def test_rims_of_one_height_that_cross_hold_no_cable_forever():
     assert not cables.contacts(0)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_ends_that_wander_over_blocks_of_one_height(seed):
+    """No way through a block, no contact twice, nothing that does not let go."""
+    rng = np.random.default_rng(seed)
+    places = np.column_stack([rng.uniform(-0.12, 0.12, (14, 2)), np.full(14, -0.025)])
+    cables, poses = cable_over_boxes(places, [-0.06, 0.0, 0.02], [0.06, 0.0, 0.02])
+    half, touched = 0.025, 0
+    x = poses[:2, :3, 3].copy()
+    for _ in range(120):
+        # ends go down only where no block is
+        target = x + rng.uniform(-0.04, 0.04, (2, 3)) * [1.0, 1.0, 0.0]
+        target[:, :2] = np.clip(target[:, :2], -0.13, 0.13)
+        for step, height in ((10, 0.02), (30, 0.02), (10, -0.004)):
+            goal = target.copy() if height < 0.0 or step == 30 else x.copy()
+            free = [
+                not np.any(np.all(np.abs(places[:, :2] - one[:2]) < half + 1e-3, axis=1))
+                for one in goal
+            ]
+            goal[:, 2] = np.where(free, height, abs(height))
+            begin = x.copy()
+            for share in np.linspace(0.0, 1.0, step):
+                x = begin + share * (goal - begin)
+                poses[:2, :3, 3] = x
+                cables.solve(poses)
+            contacts = cables.contacts(0)
+            points = corners_of(cables)
+            edges = [(c.shape, *np.round(c.start, 9)) for c in contacts]
+            assert len(set(edges)) == len(edges)
+            touched += bool(contacts)
+            for a, b in pairwise(points):
+                inside = a + np.linspace(0.0, 1.0, 200)[:, None] * (b - a)
+                deep = np.min(half - np.abs(inside[:, None] - places), axis=-1)
+                assert np.max(deep) < 1e-8
+            if height > 0.0:  # both ends are above all blocks
+                assert not contacts
+    assert touched > 40
+    assert cables.failures == 0
+
+
 def test_what_is_beside_holds_a_way_that_turns_a_corner():
     """From a rim over its corner to an upright edge: another block is under the way there."""
     places = [[-0.04086, 0.06922, -0.025], [-0.04723, -0.01116, -0.025]]

@@ -330,7 +330,8 @@ static void over(const double *p_world, const double *q_world, contact_t *c) {
     const double ap = tangent(dp, r, &bp), aq = tangent(dq, r, &bq);
     const double alpha = atan2(plane_cross(p, q), p[0]*q[0] + p[1]*q[1]);
     turn = c->sense*alpha - bp - bq;
-    turn += 2.0*M_PI*rint((c->turn - turn)/(2.0*M_PI));
+    /* full turns are about rods only: nothing is wound about an edge alone */
+    turn += 2.0*M_PI*rint(((r > 0.0 ? c->turn : 0.0) - turn)/(2.0*M_PI));
     const double whole = ap + larger(r*turn, -ap - aq) + aq, rise = q[2] - p[2];
     const double share = whole > 1e-300 ? 1.0/whole : 0.0;
     x[2] = p[2] + rise*ap*share;
@@ -622,17 +623,17 @@ static int is_end(const edge_t *e, const double *x) {
   return fabs(fabs(x[2]) - e->half) < CLOSE*e->half && hypot(x[0], x[1]) < 1e-12;
 }
 
-/* Does the way from p to q pass an edge on the side of its solid? */
+/* Does the way from p to q, both outside, pass an edge on the side of its solid, where y = 0? */
 static double passes_under(double half, const double *p, const double *q, double *sense,
                            double *turn) {
-  const double a = hypot(p[0], p[1]), b = hypot(q[0], q[1]);
-  if (!(a > 0.0 && b > 0.0)) return 2.0;
-  *sense = sense_on_edge(p, q);
-  double alpha = *sense*atan2(plane_cross(p, q), p[0]*q[0] + p[1]*q[1]);
-  if (alpha < 0.0) alpha += 2.0*M_PI;
-  *turn = alpha - M_PI;
-  const double z = p[2] + (q[2] - p[2])*a/(a + b);
-  return *turn > 1e-12 && fabs(z) < half*(1.0 - CLOSE) ? 0.0 : 2.0;
+  if ((p[1] > 0.0) == (q[1] > 0.0)) return 2.0;
+  const double t = p[1]/(p[1] - q[1]);
+  const double x = p[0] + t*(q[0] - p[0]), z = p[2] + t*(q[2] - p[2]);
+  if (!(x < 0.0) || fabs(z) >= half*(1.0 - CLOSE)) return 2.0;
+  const double w = plane_cross(p, q);
+  *sense = w > 0.0 ? -1.0 : 1.0;
+  *turn = M_PI - fabs(atan2(w, p[0]*q[0] + p[1]*q[1]));
+  return *turn > 1e-12 ? 0.0 : 2.0;
 }
 
 /* Does the span meet the rod: now, or on its way here? Returns when, in 0 .. 1; 2 for no. In the
@@ -657,6 +658,9 @@ static double meets(const shape_t *s, const edge_t *e, const double x[4][3], dou
   const double w = plane_cross(p, q), w2 = plane_cross(dp, dq);
   const double w1 = plane_cross(p0, dq) + plane_cross(dp, q0);
   double w0 = plane_cross(p0, q0);
+  /* it lay on the edge, as on a face, to rounding: it comes from outside */
+  const int lay = e && w != 0.0 && fabs(w0) <= 1e-13*hypot(p0[0], p0[1])*hypot(q0[0], q0[1]);
+  if (lay) w0 = 0.0;
   double root[2] = {2.0, 2.0};
   const double disc = w1*w1 - 4.0*w2*w0;
   if (disc >= 0.0) {
@@ -664,9 +668,6 @@ static double meets(const shape_t *s, const edge_t *e, const double x[4][3], dou
     if (h != 0.0) root[0] = w0/h;
     if (w2 != 0.0) root[1] = h/w2;
   }
-  /* it lay on the edge, as on a face, to rounding: it comes from outside */
-  const int lay = e && w != 0.0 && fabs(w0) <= 1e-13*hypot(p0[0], p0[1])*hypot(q0[0], q0[1]);
-  if (lay) w0 = 0.0;
   int crossed = 0;
   double touched = 2.0;
   for (int k = 0; k < 2; k++) {
