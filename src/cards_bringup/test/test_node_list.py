@@ -195,7 +195,7 @@ def test_wrong_lists_name_the_place(write, old, new, line, expected):
 
 
 def test_missing_file(tmp_path):
-    with pytest.raises(DescriptionError, match="cannot be read"):
+    with pytest.raises(DescriptionError, match="no such file"):
         node_list.read_file(tmp_path / "toy.nodes.yaml")
 
 

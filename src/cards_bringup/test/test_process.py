@@ -267,7 +267,7 @@ def test_a_full_disk_leaves_nothing_behind(name, tmp_path):
 def test_an_export_to_a_full_disk(tmp_path):
     (tmp_path / "old.tex").write_text("old")
     for name in ("old.tex", "new.tex"):
-        command = [*CARDS, "export", "latex", "planar_2r", "--quiet", "-o", name]
+        command = [*CARDS, "export", "latex", "planar_2r", "--quiet", "--force", "-o", name]
         result = run(command, cwd=tmp_path, preexec_fn=small_files)
         assert result.returncode == 2
         assert result.stderr.startswith(f"error: cannot write '{name}': File too large")

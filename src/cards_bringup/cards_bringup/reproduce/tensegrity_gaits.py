@@ -58,15 +58,9 @@ NOTES = (
 
 _ENERGY = "the gait was learnt for distance alone, its work had no weight"
 
-CAUGHT = (
-    "three cables of each joint run from foot to foot, 0 to 5 mm above the floor, and are caught "
-    "by the sides of blocks of 5 mm, which our cables meet exactly"
-)
-"""Why blocks hold the spine."""
-
-_CAUGHT = (
-    f"{CAUGHT}; if these three touch nothing, the gait with oscillators of twice the amplitude "
-    "gets 1.0 to 1.9 m in 20 s, else 0.1 to 0.2 m"
+_HELD = (
+    "our gait was learnt on flat ground and is held by blocks of 5 mm: 0.5 to 1.2 m in 60 s on "
+    "four fields; the published one leaves them all, see 003.TOOLKIT"
 )
 
 _PHASES = (
@@ -80,7 +74,7 @@ _DIFFERENCES: dict[str, Difference] = {
         "feedback, which acts by phases, adds nothing",
         Band(0.6, 1.5),
     ),
-    "goals_blocks": Difference(_CAUGHT, Band(0.0, 6.0)),
+    "goals_blocks": Difference(_HELD, Band(0.0, 6.0)),
     "slope_climb": Difference(
         "the gait was learnt on flat ground, with 0.25 between rods and ground, and slides down; "
         "which robot, gait and friction climbed is not said",
@@ -279,8 +273,12 @@ ESCAPE = 1.5
 """Distance at which a field of blocks is left, [m]."""
 
 
-def block_claims(reason: str) -> tuple[Claim, ...]:
+def block_claims(reason: str = "") -> tuple[Claim, ...]:
     """Return what is published of fields of blocks; ``reason`` says why it may be less."""
+
+    def less(most: float) -> Difference | None:
+        return Difference(reason, Band(0.0, most)) if reason else None
+
     return (
         Claim(
             "escapes",
@@ -289,7 +287,7 @@ def block_claims(reason: str) -> tuple[Claim, ...]:
             Band.at_least(17.0),
             published=17.0,
             why="at least as many",
-            difference=Difference(reason, Band(0.0, 17.0)),
+            difference=less(17.0),
         ),
         Claim(
             "wins",
@@ -298,7 +296,7 @@ def block_claims(reason: str) -> tuple[Claim, ...]:
             Band.at_least(14.0),
             published=20.0,
             why="more than chance: 14 or more of 20 have a probability of 6 % without effect",
-            difference=Difference(reason, Band(0.0, 14.0)),
+            difference=less(14.0),
         ),
     )
 
@@ -617,7 +615,7 @@ EXPERIMENTS = (
         "BLOCKS",
         "Random fields of blocks, with and without feedback",
         GAIT | {"terrain": "blocks:friction=0.5,seed={seed}"},
-        block_claims(_CAUGHT),
+        block_claims(_HELD),
         gait_run,
         block_outcome,
         {"feedback": {}, "alone": {"feedback": False}},

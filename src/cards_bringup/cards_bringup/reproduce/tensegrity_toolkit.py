@@ -26,7 +26,6 @@ from cards_bringup.reproduce.gait_run import Ensemble, gait_run
 from cards_bringup.reproduce.spine_run import NTRT_VARIABLE, ntrt_folder
 from cards_bringup.reproduce.tensegrity_crawl import PAPER
 from cards_bringup.reproduce.tensegrity_gaits import (
-    CAUGHT,
     FEEDBACK_RUNS,
     GAIT,
     NOTES,
@@ -150,7 +149,7 @@ CLAIMS = (
         )
     ),
     *ratio_claims(),
-    *block_claims(CAUGHT),
+    *block_claims(),
 )
 
 EXPERIMENTS = (

@@ -94,7 +94,8 @@ def test_unsaved_changes_are_kept_until_somebody_decides(file, visit, capsys):
     visit(actions)
     assert main(["edit", str(file), "--port", "0"]) == 130
     said = capsys.readouterr().out
-    assert "model.sdf.unsaved: --recover" in said
+    assert f"{file}.unsaved" in said
+    assert "--recover" in said
     assert "not finished: muscle muscle_1" in said
     assert file.read_bytes() == before
     assert main(["edit", str(file), "--port", "0"]) == 2

@@ -70,6 +70,7 @@ def test_an_orphan_is_found_and_ended(processes):
         "time.sleep(600)'], start_new_session=True); print(p.pid, flush=True)"
     )
     life = processes.start("node", python(code))
+    life.process.wait(60.0)
     assert processes.end(life) == 0
     orphan = int(life.log.read_text())
     (violation,) = processes.after_the_end(1.0)

@@ -510,7 +510,7 @@ def test_a_model_is_not_overwritten(tmp_path):
     structure = build(write(tmp_path, TWO_RODS))
     file = write_structure(structure, tmp_path / "model")
     before = file.read_bytes()
-    with pytest.raises(CardsError, match="is there already"):
+    with pytest.raises(CardsError, match="exists already"):
         write_structure(structure, tmp_path / "model")
     assert file.read_bytes() == before
     write_structure(structure, tmp_path / "model", force=True)
