@@ -30,6 +30,10 @@ Several contacts are solved one after another between their neighbours until not
   with h_s the height between the seams; an end without cap has acos(r/P) - a/r in place of delta
   and its own height. Where no slope c balances, the way has no minimum and slips off.
 
+- *Crossings*: edges of two shapes cross, as the rims of blocks of one height do, and the cable
+  touches both there. One of them stays if the way over it does not pass under the other; else the
+  notch between them holds the cable.
+
 Forces, moments and rates are those of `cards_core.muscles.engine`, with the tangent points fixed
 to the links of the shapes for an instant.
 
