@@ -80,5 +80,5 @@ def test_every_command_with_an_output_has_force():
             if "-o" in options and "--force" not in options:
                 without_force.add(name)
     assert with_output >= {"export", "edit", "video", "layout", "build", "fit-muscles"}
-    # a new robot replaces nothing; a site replaces an older site, and nothing else
-    assert without_force == {"new", "docs"}
+    # a new robot and a campaign replace nothing; a site replaces an older site, and nothing else
+    assert without_force == {"new", "docs", "soak"}

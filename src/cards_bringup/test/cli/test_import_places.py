@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cards_bringup.importers import IMPORTERS, run_import
-from cards_core.formats.imports.findings import NameTable, safe_name
+from cards_core.formats.imports.findings import MOST_CHARACTERS, NameTable, safe_name
 from cards_core.names import LONGEST
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
@@ -86,7 +86,7 @@ def test_long_names_are_cut_and_stay_unique():
     assert len(set(names)) == 3
     assert all(len(name) <= LONGEST for name in names)
     assert [old for old, _ in table.renamed] == ["n" * 300 + end for end in "abc"]
-    assert safe_name("n" * 99 + "." * 10 + "x") == "n" * 99
+    assert safe_name("n" * 99 + "." * 10 + "x") == "n" * MOST_CHARACTERS
 
 
 def test_a_model_with_long_names_is_imported(here, capsys):
@@ -94,4 +94,4 @@ def test_a_model_with_long_names_is_imported(here, capsys):
         MUJOCO.format("").replace('"arm"', f'"{"r" * 300}"').replace('"j"', f'"{"j" * 300}"')
     )
     assert run_import("mjcf", ["long.xml", "-o", "out", "-q"]) == 0
-    assert [path.name for path in (here / "out").iterdir()] == ["r" * LONGEST]
+    assert [path.name for path in (here / "out").iterdir()] == ["r" * MOST_CHARACTERS]
