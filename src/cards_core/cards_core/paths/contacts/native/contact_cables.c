@@ -399,6 +399,8 @@ static void set_short_way(const double *p_world, const double *q_world, contact_
   c->turn = fabs(atan2(w, p[0]*q[0] + p[1]*q[1])) - bp - bq;
 }
 
+static int is_edge(const contact_t *c) { return c->rod.radius == 0.0 && c->rod.half > 0.0; }
+
 static const double *entry(const contact_t *c, long count, long i, const double *ends) {
   return i < count ? c[i].a : ends + 3;
 }
@@ -497,7 +499,7 @@ static int settle(const double *ends, contact_t *c, long count) {
     double moved = 0.0;
     for (long i = 0; i < count; i++) {
       long j = i;
-      while (j < count && c[j].rod.radius == 0.0 && c[j].rod.half > 0.0) j++;
+      while (j < count && is_edge(c + j)) j++;
       if (j > i + 1) cross_edges(ends, c, count, i, j);
       if (j > i) i = j;
     }
@@ -1163,7 +1165,7 @@ static long straighten(const cables_t *m, long cable, const double *p, const dou
 /* Corners -------------------------------------------------------------------------------------- */
 
 static int at_corner(const contact_t *c, double *corner) {
-  if (c->rod.radius > 0.0 || c->rod.half == 0.0) return 0;
+  if (!is_edge(c)) return 0;
   double x[3];
   inward(&c->rod.now, c->a, x);
   if (fabs(x[2]) < c->rod.half*(1.0 - 1e-12)) return 0;
@@ -1350,11 +1352,12 @@ static long turn_at_corner(const cables_t *m, const double *ends, contact_t *c, 
 
 /* One step of a cable -------------------------------------------------------------------------- */
 
+/* Where contacts are now is where they come from next. */
 static void remember(contact_t *c, long count) {
   for (long i = 0; i < count; i++) {
     memcpy(c[i].a0, c[i].a, sizeof c[i].a);
     memcpy(c[i].b0, c[i].b, sizeof c[i].b);
-    c[i].held = 0;
+    c[i].turned = 0;
   }
 }
 
@@ -1384,8 +1387,6 @@ static long part_at_crossing(const double *ends, contact_t *c, long count, long 
   *changed = 1;
   return count - 1;
 }
-
-static int is_edge(const contact_t *c) { return c->rod.radius == 0.0 && c->rod.half > 0.0; }
 
 /* Change what the settled path asks for first, if there is room. Returns the contacts. */
 static long release(const cables_t *m, long cable, const double *ends, contact_t *c, long count,
@@ -1497,11 +1498,7 @@ static void solve_cable(const cables_t *m, long cable) {
       done = 1;
       break;
     }
-    for (long i = 0; i < count; i++) {
-      memcpy(c[i].a0, c[i].a, sizeof c[i].a);
-      memcpy(c[i].b0, c[i].b, sizeof c[i].b);
-      c[i].turned = 0;
-    }
+    remember(c, count);
     count = release(m, cable, ends, c, count, &changed);
     done = !changed;
   }
