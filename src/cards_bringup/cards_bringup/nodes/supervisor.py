@@ -6,11 +6,9 @@ the shutdown; and a parent death signal, so it ends even if this process is kill
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +18,7 @@ from typing import Self
 
 from cards_core.errors import CardsError
 from cards_core.files import inside
+from cards_hardware.hil.processes import spawn
 
 STOP_SIGNALS = ((signal.SIGINT, 5.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 2.0))
 """Signals in the order they are tried, and how long [s] each is given."""
@@ -99,15 +98,14 @@ class Supervisor:
         log = inside(self.log_dir, f"{name}.log")
         try:
             with log.open("wb") as out:
-                process = subprocess.Popen(
-                    list(command),
-                    stdin=subprocess.DEVNULL,
+                process = spawn(
+                    command,
+                    None,
+                    stdin=None,
                     stdout=out,
                     stderr=subprocess.STDOUT,
-                    env={**os.environ, **self.environment},
-                    start_new_session=True,
-                    # one system call, no locks: safe after fork
-                    preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
+                    environment={**os.environ, **self.environment},
+                    at_our_end=signal.SIGTERM,
                 )
         except OSError as error:
             raise CardsError(f"cannot start '{name}' ({command[0]}): {error}") from error
@@ -158,8 +156,3 @@ def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> N
         os.killpg(process.pid, number)
     except ProcessLookupError:
         return
-
-
-def _die_with_parent() -> None:
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)

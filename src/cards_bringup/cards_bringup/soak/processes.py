@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import socket
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cards_bringup.soak.judge import Violation, memory_growth
+from cards_hardware.hil.processes import spawn
 
 MARK = "CARDS_SOAK"
 """Variable in the environment of all processes of a campaign, by which they are found."""
@@ -88,15 +88,13 @@ class Processes:
         count = sum(life.name == name for life in self.lives)
         log = self._folder / f"{name}_{count + 1}.log"
         with log.open("wb") as out:
-            process = subprocess.Popen(
-                list(command),
-                stdin=subprocess.DEVNULL,
+            process = spawn(
+                command,
+                cwd,
+                stdin=None,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                env=self._environment,
-                cwd=cwd,
-                start_new_session=True,
-                preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
+                environment=self._environment,
             )
         life = Life(name, process, log, time.monotonic())
         self.lives.append(life)
@@ -226,11 +224,6 @@ class Processes:
                 life.process.kill()
                 life.process.wait()
                 life.end = time.monotonic()
-
-
-def _die_with_parent() -> None:
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
 def _wrong_end(life: Life) -> Violation:

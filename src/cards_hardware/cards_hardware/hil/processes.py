@@ -6,7 +6,7 @@ import ctypes
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -20,30 +20,34 @@ Stream = int | IO[bytes] | None
 
 def spawn(
     command: Sequence[str],
-    folder: Path,
+    folder: Path | None,
     *,
     stdin: Stream,
     stdout: Stream,
     stderr: Stream,
+    environment: Mapping[str, str] | None = None,
     at_our_end: signal.Signals = signal.SIGKILL,
 ) -> subprocess.Popen[bytes]:
     """Start a process in a session of its own that ends when this thread's process ends.
 
     Args:
         command: Program and arguments.
-        folder: Its working folder.
+        folder: Its working folder; None: this process's.
         stdin: File or descriptor; None: nothing to read.
         stdout: Likewise; None: thrown away.
         stderr: Likewise.
+        environment: Its variables; None: this process's.
         at_our_end: Signal that it gets then.
     """
 
+    # one system call, no locks: safe after fork
     def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, at_our_end)
 
     return subprocess.Popen(
         command,
         cwd=folder,
+        env=environment,
         stdin=subprocess.DEVNULL if stdin is None else stdin,
         stdout=subprocess.DEVNULL if stdout is None else stdout,
         stderr=subprocess.DEVNULL if stderr is None else stderr,
