@@ -78,17 +78,26 @@ def compile_shared(
     for name, source in zip(names, sources, strict=True):
         (work / name).write_text(source)
     if len(names) == 1:
-        _run([compiler, *flags, "-shared", "-o", "model.so", names[0], "-lm"], work)
+        run_tool([compiler, *flags, "-shared", "-o", "model.so", names[0], "-lm"], work)
         return
     with ThreadPoolExecutor(len(names)) as pool:
-        list(pool.map(lambda name: _run([compiler, *flags, "-c", name], work), names))
+        list(pool.map(lambda name: run_tool([compiler, *flags, "-c", name], work), names))
     objects = [name.replace(".c", ".o") for name in names]
-    _run([compiler, *flags, "-shared", "-o", "model.so", *objects, "-lm"], work)
+    run_tool([compiler, *flags, "-shared", "-o", "model.so", *objects, "-lm"], work)
     for name in objects:
         (work / name).unlink()
 
 
-def _run(command: Sequence[str], work: Path) -> None:
+def run_tool(command: Sequence[str], work: Path) -> str:
+    """Run a compiler or another tool in a folder and return what it printed.
+
+    Args:
+        command: Program and arguments.
+        work: The folder.
+
+    Raises:
+        CompilationError: It cannot be run, took too long or failed; with its words.
+    """
     try:
         result = subprocess.run(
             command, cwd=work, capture_output=True, text=True, timeout=COMPILE_TIMEOUT, check=False
@@ -97,3 +106,4 @@ def _run(command: Sequence[str], work: Path) -> None:
         raise CompilationError(f"{' '.join(command)}: {error}") from error
     if result.returncode:
         raise CompilationError(f"{' '.join(command)} failed:\n{result.stderr.strip()[:2000]}")
+    return result.stdout

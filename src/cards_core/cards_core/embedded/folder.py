@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from cards_core.codegen.toolchain import run_tool
 from cards_core.embedded.controller import FILES, ControllerExport
 from cards_core.errors import CardsError
 from cards_core.files import writing_together
@@ -17,9 +17,6 @@ SIZE = "arm-none-eabi-size"
 
 FLASH, RAM = 1 << 20, 192 << 10
 """Of the STM32F405, [bytes]; 64 KiB of the RAM are apart and hold data only."""
-
-LIMIT = 600.0
-"""Longest time that the cross compiler may take, [s]."""
 
 
 def check_folder(folder: str | Path, *, force: bool = False) -> None:
@@ -79,7 +76,7 @@ def microcontroller_report(export: ControllerExport) -> dict[str, Any]:
         or ``not_measured``, the reason.
 
     Raises:
-        CardsError: The cross compiler refuses the text.
+        CompilationError: The cross compiler refuses the text.
     """
     compiler, size = shutil.which(ARM), shutil.which(SIZE)
     if compiler is None or size is None:
@@ -93,24 +90,12 @@ def microcontroller_report(export: ControllerExport) -> dict[str, Any]:
         for name in ("controller.h", "parameters.h", "controller.c", "model.c"):
             (work / name).write_text(export.files[name], encoding="utf-8")
         sources = ["controller.c", "model.c"]
-        _run([compiler, *flags.split(), "-fstack-usage", "-c", *sources], work)
+        run_tool([compiler, *flags.split(), "-fstack-usage", "-c", *sources], work)
         objects = [source.replace(".c", ".o") for source in sources]
-        table = _run([size, *objects], work).splitlines()[1:]
+        table = run_tool([size, *objects], work).splitlines()[1:]
         usage = "".join((work / name.replace(".c", ".su")).read_text() for name in sources)
     text, data, bss = (sum(int(line.split()[i]) for line in table) for i in range(3))
     stack = max(int(line.split("\t")[1]) for line in usage.splitlines())
     flash, ram = text + data, data + bss
     fits = flash <= FLASH and ram + stack <= RAM
     return {"flash": flash, "ram": ram, "stack": stack, "fits": fits}
-
-
-def _run(command: list[str], work: Path) -> str:
-    try:
-        done = subprocess.run(
-            command, cwd=work, capture_output=True, text=True, timeout=LIMIT, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise CardsError(f"{command[0]} cannot be run: {error}") from None
-    if done.returncode:
-        raise CardsError(f"{' '.join(command)} failed:\n{done.stderr.strip()[:2000]}")
-    return done.stdout

@@ -69,22 +69,29 @@ static real goal_within(real x, real low, real up) {
   return x;
 }
 
-/* Solve a program of the same variables and `slacks` more, whose x goes to `wide_x`. */
-static int goal_solve_wide(goal_program_t *g, int slacks) {
+/* Solve the program of n variables and p rows that is set; x goes to `wide_x`. Returns whether it
+   is at its optimum. */
+static int goal_solve(goal_program_t *g, int n, int p) {
   active_set_t *s = &g->solver;
-  s->n = g->n + slacks;
-  s->p = g->hard + slacks;
-  s->gradient = g->wide_gradient;
-  s->matrix = g->wide_matrix;
-  s->low = g->wide_low;
-  s->up = g->wide_up;
+  s->n = n;
+  s->p = p;
   s->x = g->wide_x;
   s->root = g->root;
-  s->limit = 100 + 20*(s->n + s->p);
+  s->limit = 100 + 20*(n + p);
   active_set_place(s);
   const int flag = active_set_solve(s);
   g->iterations += s->iterations;
   return flag == ACTIVE_SET_OPTIMAL;
+}
+
+/* Solve a program of the same variables and `slacks` more. */
+static int goal_solve_wide(goal_program_t *g, int slacks) {
+  active_set_t *s = &g->solver;
+  s->gradient = g->wide_gradient;
+  s->matrix = g->wide_matrix;
+  s->low = g->wide_low;
+  s->up = g->wide_up;
+  return goal_solve(g, g->n + slacks, g->hard + slacks);
 }
 
 static int goal_keeps_hard_rows(goal_program_t *g) {
@@ -113,20 +120,12 @@ static int goal_try(goal_program_t *g) {
   active_set_t *s = &g->solver;
   const int n = g->n, rows = g->hard + g->goals;
   for (int i = n; i < n + rows; i++) g->up[i] = g->low[i];
-  s->n = n;
-  s->p = rows;
   s->gradient = g->gradient;
   s->matrix = g->matrix;
   s->low = g->low;
   s->up = g->up;
-  s->x = g->wide_x;
-  s->root = g->root;
-  s->limit = 100 + 20*(n + rows);
-  active_set_place(s);
   g->attained = 0;
-  const int flag = active_set_solve(s);
-  g->iterations += s->iterations;
-  if (flag != ACTIVE_SET_OPTIMAL) return 0;
+  if (!goal_solve(g, n, rows)) return 0;
   goal_take(g, s->x);
   g->attained = goal_keeps_hard_rows(g) && goal_attains(g);
   return g->attained;

@@ -99,25 +99,6 @@ static int plate_solve(const struct plate *plate, const double matrix[36], const
   return 1;
 }
 
-/* Rotation matrix of a rotation vector (Rodrigues). */
-static void plate_exponential(const double turn[3], double R[9]) {
-  const double x = turn[0], y = turn[1], z = turn[2];
-  const double square = x*x + y*y + z*z, angle = sqrt(square);
-  /* sin(a)/a and (1 - cos(a))/a^2; their series keep all digits for tiny rotations */
-  const double half = 0.5*angle, ratio = half < 1e-4 ? 1.0 - half*half/6.0 : sin(half)/half;
-  const double one = angle < 1e-4 ? 1.0 - square/6.0 : sin(angle)/angle;
-  const double two = 0.5*ratio*ratio;
-  R[0] = 1.0 - two*(y*y + z*z);
-  R[1] = two*x*y - one*z;
-  R[2] = two*x*z + one*y;
-  R[3] = two*x*y + one*z;
-  R[4] = 1.0 - two*(x*x + z*z);
-  R[5] = two*y*z - one*x;
-  R[6] = two*x*z - one*y;
-  R[7] = two*y*z + one*x;
-  R[8] = 1.0 - two*(x*x + y*y);
-}
-
 /* The step: change of the twist, motion, and the pose at its end. `force` is that of rods, load and
    joints; `stiffness` that of the rods, not negative. Returns 0 if there is no finite step. */
 int plate_advance(const struct plate *plate, double dt, const double pose[16],
@@ -142,7 +123,7 @@ int plate_advance(const struct plate *plate, double dt, const double pose[16],
   for (int i = 0; i < 6; ++i) move[i] = dt*(twist[i] + theta*change[i]);
   double R[9], turn[9], turned[9];
   plate_rotation(pose, R);
-  plate_exponential(move + 3, turn);
+  rotation_exp(move + 3, turn);
   frame_product(turn, R, turned);
   memcpy(end, pose, 16*sizeof(double));
   double sum = 0.0;
