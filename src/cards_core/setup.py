@@ -23,6 +23,7 @@ setup(
             "codegen/*.c",
             "control/cpg/native/*.c",
             "control/native/*.c",
+            "control/mrc/native/*.c",
             "embedded/native/*",
             "estimation/native/*.c",
             "paths/contacts/native/*.c",

@@ -14,6 +14,7 @@ from cards_core.errors import CardsError
 EXAMPLES = """examples:
   ./cards bench dynamics                       M, C, G, l, L: numeric and compiled
   ./cards bench qp --robot planar_2r --json    QP solvers and whole control steps
+  ./cards bench qp --robot musashi_like        ... and of mrc, impedance and cpg
   ./cards bench loop                           simulator + controller in one process
   ./cards bench muscles                        12 muscles with 6 wraps, beside MuJoCo's tendons
   ./cards bench paper --json                   the tables of the model-compilation paper

@@ -21,6 +21,7 @@ class GeometricBodyImage(BodyImage):
 
     Attributes:
         rigid: Whether tension does not matter.
+        dynamics: Whose paths they are.
     """
 
     kind = "geometric"
@@ -33,12 +34,12 @@ class GeometricBodyImage(BodyImage):
         self._springs = Elongations(robot.muscles)
         stretched = self.stretch.alpha.any() or self.stretch.beta.any()
         self.rigid = not (stretched or self._springs.rows)
-        self._dynamics = make_dynamics(robot, backend)
+        self.dynamics = make_dynamics(robot, backend)
         self._still = np.zeros(robot.tree.nv)
 
     def evaluate(self, q: Array, tensions: Array) -> tuple[Array, Array]:
         """Return l and dl/dq; see `BodyImage.evaluate`."""
-        state = self._dynamics.update(q, self._still)
+        state = self.dynamics.update(q, self._still)
         lengths, jacobian = state.muscle_lengths, state.muscle_jacobian
         if self.rigid:
             return lengths, jacobian

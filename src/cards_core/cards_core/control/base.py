@@ -23,7 +23,8 @@ from cards_core.control.interface import (
     vector,
 )
 from cards_core.control.model import ControlModel
-from cards_core.control.native_step import NativeStep, NotNativeError, StepParts, TaskParts
+from cards_core.control.native_program import NotNativeError, own_methods
+from cards_core.control.native_step import NativeStep, StepParts, TaskParts
 from cards_core.dynamics.interface import Dynamics
 from cards_core.muscles.command import Command, CommandPart
 from cards_core.optimize.goal_program import GoalProgram, GoalResult
@@ -81,6 +82,7 @@ class QpController(Controller):
     """
 
     contact_forces: ContactForces
+    _native: NativeStep | None
 
     def __init__(
         self,
@@ -123,7 +125,7 @@ class QpController(Controller):
         self._start = 0.0
         self._scratch = np.zeros(k)
         self.step_parts: StepParts | None = None
-        self._native: NativeStep | None = None
+        self._native = None
 
     def _use(self, program: GoalProgram, goal_unit: float) -> None:
         """Set the program, the unit of its goals, and the limits of tensions and efforts in it."""
@@ -157,10 +159,11 @@ class QpController(Controller):
             task: None: all joints are the task.
             rotations: Whether some are among coordinates or task, so that `_prepare` is called.
         """
-        for name in _COMPILED:
-            if getattr(type(self), name) is not getattr(owner, name):
-                self._not_native(f"{type(self).__name__} has a {name} of its own")
-                return
+        try:
+            own_methods(self, owner, _COMPILED)
+        except NotNativeError as error:
+            self._not_native(str(error))
+            return
         self.step_parts = parts = StepParts(
             self.dynamics,
             self.output,
@@ -178,14 +181,6 @@ class QpController(Controller):
             self.native = "yes"
         except NotNativeError as error:
             self._not_native(str(error))
-
-    def _not_native(self, reason: str) -> None:
-        self._native = None
-        self.native = f"no, {reason}"
-
-    def step_in_python(self) -> None:
-        """Compute all steps from now on by NumPy, e.g. to compare."""
-        self._not_native("as asked for")
 
     def _command(self, muscles: Sequence[str], tensions: Array, efforts: Array) -> Command:
         """Return tensions and efforts by name; without motors there is no part for them."""

@@ -31,6 +31,8 @@ from cards_core.control.interface import (
     vector,
 )
 from cards_core.control.model import ControlModel
+from cards_core.control.native_program import NotNativeError, own_methods
+from cards_core.control.native_set_points import NativeGait
 from cards_core.control.recorded_commands import RecordedCommands, read_commands
 from cards_core.control.set_points import (
     SetPointController,
@@ -110,6 +112,7 @@ class ImpedanceController(SetPointController):
 
     kind = "impedance"
     summary = "set-points of the muscles' impedance law: hold, sine gait, replay"
+    _native: NativeGait | None
 
     def __init__(
         self,
@@ -149,8 +152,7 @@ class ImpedanceController(SetPointController):
         self._left = group_members(names, "left", patterns, GROUPS)
         self._right = group_members(names, "right", patterns, GROUPS)
         self._position = _positions(self._muscles)
-        self._tension = np.zeros(len(names))
-        self._rest_length = self._home.copy()
+        self._factor, self._phase = np.ones(len(names)), np.zeros(len(names))
         self._set(
             {
                 "tension": tension,
@@ -164,7 +166,24 @@ class ImpedanceController(SetPointController):
                 "rear": rear,
             }
         )
+        self._compile()
         self.reset()
+
+    def _compile(self) -> None:
+        try:
+            own_methods(self, ImpedanceController, ("_refresh",))
+            native = NativeGait(
+                len(self.names),
+                wave=self._gait == "sine",
+                recorded=self._recorded,
+                repeat=self._repeat,
+            )
+        except NotNativeError as error:
+            self._not_native(str(error))
+            return
+        self._place_set_points(native.told, native.keep)
+        native.place_wave(self._factor, self._phase)
+        self._native, self.native = native, "yes"
 
     @classmethod
     def from_parameters(cls, model: ControlModel, parameters: ParameterStore) -> Self:
@@ -206,10 +225,9 @@ class ImpedanceController(SetPointController):
         self._check_tension(tension + offset)
         self._tension[:], self._rest_length[:] = tension + offset, length
         self._amplitude, self._frequency = plain["amplitude"], plain["frequency"]
-        factor = np.where(self._inside, plain["inside_factor"], 1.0)
-        self._factor = factor
-        self._phase = 2.0 * np.pi * plain["body_waves"] * self._position
-        self._phase = self._phase + plain["top_phase"] * self._top
+        self._factor[:] = np.where(self._inside, plain["inside_factor"], 1.0)
+        phase = 2.0 * np.pi * plain["body_waves"] * self._position
+        self._phase[:] = phase + plain["top_phase"] * self._top
 
     def reset(self) -> None:
         """Restart the gait with the next step; see `Controller.reset`."""
@@ -233,10 +251,14 @@ class ImpedanceController(SetPointController):
             # the angle, not the time, goes on where the frequency changes
             self._angle += 2.0 * np.pi * self._frequency * (t - self._last)
             self._last = t
-            self._refresh(t - self._begun)
+            if self._native is None:
+                self._refresh(t - self._begun)
+            else:
+                self._native.refresh(self._amplitude, self._angle, t - self._begun)
         return self.command
 
     def _refresh(self, time: float) -> None:
+        """Write the set-points of a time since the gait began, [s]."""
         self._told_tension[:] = self._tension
         self._told_length[:] = self._rest_length
         self._told_rate[:] = 0.0

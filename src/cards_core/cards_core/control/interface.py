@@ -179,6 +179,7 @@ class Controller(ABC):
         contact_forces: Of those that take forces: what links are to exert; its node then has
             topics for it.
         native: ``yes`` if usual steps are one call of compiled code, else ``no, `` and the reason.
+        compiles: False after `step_in_python`.
     """
 
     allowance: float = 0.0
@@ -187,6 +188,8 @@ class Controller(ABC):
     reason: str = ""
     contact_forces: ContactForces | None = None
     native: str = "no, steps of this kind are computed by Python"
+    compiles: bool = True
+    _native: Any = None
 
     kind: ClassVar[str]
     summary: ClassVar[str]
@@ -271,6 +274,15 @@ class Controller(ABC):
                 "'ctc_operational', 'mrc', or another one that does)"
             )
         self.contact_forces.set(link, force, point, moment)
+
+    def step_in_python(self) -> None:
+        """Compute all steps from now on in Python, the reference, e.g. to compare."""
+        self.compiles = False
+        self._not_native("as asked for")
+
+    def _not_native(self, reason: str) -> None:
+        self._native = None
+        self.native = f"no, {reason}"
 
     def change(self, values: Mapping[str, Any]) -> None:  # noqa: B027  most have no live ones
         """Take over new values of live parameters.

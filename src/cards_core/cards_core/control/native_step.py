@@ -17,19 +17,23 @@ import ctypes
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.codegen.library import load_library
 from cards_core.codegen.model import BoundKernel
 from cards_core.control.interface import ControlOutput, Gains
+from cards_core.control.native_program import (
+    NATIVE,
+    NotNativeError,
+    callable_kernel,
+    compiled,
+    place,
+    program,
+)
 from cards_core.dynamics.compiled import CompiledDynamics
 from cards_core.dynamics.interface import Dynamics
-from cards_core.errors import CardsError, CompilationError
 from cards_core.optimize.active_set import REAL, ROWS
 from cards_core.optimize.daqp_library import SOURCE as DAQP_SOURCE
 from cards_core.optimize.daqp_library import DaqpProgram, LibraryUnknownError
@@ -37,7 +41,6 @@ from cards_core.optimize.goal_program import GoalProgram
 from cards_core.optimize.qp_backends import DaqpSolver
 from cards_core.typing import Array
 
-NATIVE = Path(__file__).parent / "native"
 COMPUTED_TORQUE = NATIVE / "computed_torque.c"
 """What the compiled step and exported controllers have in common."""
 
@@ -46,10 +49,6 @@ SOURCES = (DAQP_SOURCE, REAL, ROWS, COMPUTED_TORQUE, NATIVE / "control_step.c")
 
 LOADS = 2
 """Joint forces beside M, C and G: of passive muscles, and of contact forces."""
-
-
-class NotNativeError(CardsError):
-    """A step cannot be one call; the message is the reason."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +137,7 @@ class NativeStep:
         try:
             library = _library()
             program, solution, kept = exact.in_c()
-        except (LibraryUnknownError, CompilationError) as error:
+        except LibraryUnknownError as error:
             raise NotNativeError(str(error)) from None
         self._parts, self._prepare = parts, parts.prepare
         self._dynamics = kernels.dynamics
@@ -207,11 +206,7 @@ class NativeStep:
         return True
 
     def _place(self, **arrays: npt.NDArray[Any]) -> None:
-        for name, array in arrays.items():
-            if not array.flags.c_contiguous:
-                raise NotNativeError(f"{name} is not contiguous")
-            self._keep.append(array)
-            setattr(self._setup, name, array.ctypes.data)
+        place(self._setup, self._keep, **arrays)
 
     def _place_sizes(self, setup: _Setup, parts: StepParts, kernels: _Kernels) -> None:
         out, tree, model = parts.output, kernels.dynamics.tree, kernels.model
@@ -309,22 +304,15 @@ class _Kernels:
 
 
 def _kernels(parts: StepParts) -> _Kernels:
-    dynamics, task = parts.dynamics, parts.task
-    if type(dynamics) is not CompiledDynamics:
-        raise NotNativeError("its dynamics are not compiled")
-    model = dynamics.state_kernel
-    frame = None if task is None else dynamics.frame_kernel(task.frame)
-    if not model.address or (frame is not None and not frame.address):
-        raise NotNativeError("the model is not native code, for want of a C compiler")
+    dynamics, task = compiled(parts.dynamics), parts.task
+    model = callable_kernel(dynamics.state_kernel)
+    frame = None if task is None else callable_kernel(dynamics.frame_kernel(task.frame))
     return _Kernels(dynamics, model, frame)
 
 
-@cache
-def _library() -> ctypes.PyDLL:
-    """Return the compiled text; its functions keep the GIL, which costs more than a step."""
-    text = "".join(file.read_text() for file in SOURCES)
-    loaded = load_library("the step of a controller", text)
-    library = ctypes.PyDLL(loaded._name, handle=loaded._handle)
+def _library() -> ctypes.CDLL:
+    """Return the compiled text."""
+    library = program("the step of a controller", SOURCES)
     library.cards_daqp_release.restype = None
     return library
 

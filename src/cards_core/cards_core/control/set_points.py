@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import Any
 
 import numpy as np
 
 from cards_core.control.interface import Controller, ControlOutput, check_reference, number
 from cards_core.control.model import ControlModel
+from cards_core.control.native_set_points import SetPoints, place_set_points
 from cards_core.errors import ParameterError
 from cards_core.muscles.command import Command, CommandPart
 from cards_core.muscles.impedance import SLACK
@@ -32,6 +34,8 @@ class SetPointController(Controller):
 
     Attributes:
         names: Of these muscles.
+        native: See `Controller`; of the refreshes. Between them a step is a look at the time,
+            which takes less than a call.
 
     Raises:
         ParameterError: A pattern fits no muscle, or the rate is not positive.
@@ -55,6 +59,8 @@ class SetPointController(Controller):
         self._told_tension: Array = np.zeros(m)
         self._told_length: Array = self._home.copy()
         self._told_rate: Array = np.zeros(m)
+        self._tension: Array = np.zeros(m)
+        self._rest_length: Array = self._home.copy()
         told_now = (self._told_tension, self._told_length, self._told_rate)
         self.command: Command = (CommandPart("impedance", names, *told_now),)
         still = CommandPart("impedance", names, np.zeros(m), np.full(m, SLACK), np.zeros(m))
@@ -68,6 +74,17 @@ class SetPointController(Controller):
         """Refuse a reference; see `Controller.set_reference`."""
         if reference is not None:
             check_reference(reference, self.reference_names, 0)
+
+    def _place_set_points(self, setup: SetPoints, keep: list[Any]) -> None:
+        """Let a compiled refresh point at the set-points of command and output."""
+        place_set_points(
+            setup,
+            keep,
+            self._columns,
+            parameters=(self._tension, self._rest_length),
+            told=(self._told_tension, self._told_length, self._told_rate),
+            tensions=self.output.tensions,
+        )
 
     def _check_tension(self, tension: Array) -> None:
         """Refuse T0 above the largest tension of its muscle."""

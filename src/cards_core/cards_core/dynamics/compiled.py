@@ -91,6 +91,10 @@ class CompiledDynamics:
         """Return the kernel of `update` with a buffer of its own."""
         return self._model.bind("update")
 
+    def pose_kernel(self) -> BoundKernel:
+        """Return the kernel of `link_poses` with a buffer of its own."""
+        return self._model.bind("link_poses")
+
     def _kernels(self) -> Sequence[Kernel]:
         kernels: list[Kernel] = symbolic_kernels().robot_kernels(self.robot)
         return kernels

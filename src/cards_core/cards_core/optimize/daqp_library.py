@@ -121,7 +121,8 @@ def daqp_program(
         hessian: H, shape (n, n); read when the solver starts cold.
         gradient: g, shape (n,).
         matrix: A, shape (p, n).
-        bounds: Lower and upper ones, of the variables and then of the rows, shape (n + p,) each.
+        bounds: Lower and upper ones, of the first variables, which have bounds, and then of the p
+            rows, one array each.
         settings: DAQP's ``primal_tol``, ``sing_tol`` and ``iter_limit``.
 
     Returns:
@@ -139,7 +140,7 @@ def daqp_program(
     problem = _Problem(
         n=n,
         m=m,
-        ms=n,
+        ms=m - len(matrix),  # slacks, which come last, have no bounds
         H=hessian.ctypes.data,
         f=gradient.ctypes.data,
         A=matrix.ctypes.data if matrix.size else None,

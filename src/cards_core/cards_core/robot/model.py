@@ -381,6 +381,8 @@ class Tree:
 
     def difference(self, q1: Array, q0: Array) -> Array:
         """Return the tangent vector from ``q0`` to ``q1``: ``integrate(q0, v) == q1``."""
+        if self.nq == self.nv:  # no quaternions
+            return np.subtract(q1, q0, dtype=float)
         out = np.empty(self.nv)
         for node in self.nodes:
             if node.kind == "ball":

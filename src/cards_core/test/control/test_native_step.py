@@ -17,7 +17,13 @@ from control_robots import (
 )
 from hybrid_robots import platform_arm
 
-from cards_core.control import ControlModel, ControlStatus, CtcJoint, CtcOperational, native_step
+from cards_core.control import (
+    ControlModel,
+    ControlStatus,
+    CtcJoint,
+    CtcOperational,
+    native_program,
+)
 from cards_core.errors import CompilationError
 from cards_core.optimize import daqp_library
 from cards_core.robot.actuators import Ligament, SeriesElastic, Spring
@@ -283,10 +289,10 @@ def test_steps_of_python_say_why(make, reason):
 
 
 def test_without_a_compiler_steps_are_of_python(monkeypatch):
-    def refuse():
+    def refuse(*_):
         raise CompilationError("there is no C compiler")
 
-    monkeypatch.setattr(native_step, "_library", refuse)
+    monkeypatch.setattr(native_program, "_program", refuse)
     item = CtcJoint(ControlModel(roboy_arm()))
     assert item.native == "no, there is no C compiler"
     item.step(RobotState(0.0, item.dynamics.tree.home, np.zeros(4)))

@@ -28,6 +28,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from cards_core.control.cpg.files import pattern_file, read_pattern
+from cards_core.control.cpg.native_refresh import NativeRefresh
 from cards_core.control.cpg.oscillators import (
     Couplings,
     Feedback,
@@ -44,6 +45,7 @@ from cards_core.control.interface import (
     vector,
 )
 from cards_core.control.model import ControlModel
+from cards_core.control.native_program import NotNativeError, own_methods
 from cards_core.control.set_points import SetPointController, home_lengths, told_muscles
 from cards_core.errors import ParameterError, UnknownNameError
 from cards_core.muscles.command import Command
@@ -59,6 +61,10 @@ LIVE = ("file", "active", "feedback", "command", "goal", "tension", "rest_length
 
 FEEDBACK_TERMS = ("omega", "r", "theta")
 """F of a muscle, in this order."""
+
+
+_COMPILED = "_refresh", "_feedback", "_towards_goal", "_set_points"
+"""Methods that the compiled refresh repeats."""
 
 
 class PatternGenerator(SetPointController):
@@ -98,6 +104,7 @@ class PatternGenerator(SetPointController):
     kind = "cpg"
     summary = "central pattern generator: coupled oscillators lead the muscles' impedance law"
     needs = ("muscle_lengths", "tensions")
+    _native: NativeRefresh | None
 
     def __init__(
         self,
@@ -122,6 +129,7 @@ class PatternGenerator(SetPointController):
         self._measured = np.array([everything.index(name) for name in names], dtype=np.intp)
         self._ramp = number(ramp_time, "ramp_time")
         self._set_links(reference_link, heading_links)
+        self._terms = np.zeros((len(names), 3))
         self.oscillators: Oscillators
         self._pattern: PatternParameters | None
         self._file = ""
@@ -136,7 +144,6 @@ class PatternGenerator(SetPointController):
                 "rest_length": self._home if rest_length is None else rest_length,
             },
         )
-        self._terms = np.zeros((len(names), 3))
         terms = tuple(f"{name}.{term}" for name in names for term in FEEDBACK_TERMS)
         self.signals = (
             Signal("phase", "position", names, lambda: self.oscillators.state[:, 0]),
@@ -215,6 +222,31 @@ class PatternGenerator(SetPointController):
         self._tension, self._rest_length, self._goal = tension, length, goal
         self.needs_joints = bool(goal.size)
         self.oscillators.command(command)
+        if self.compiles:
+            self._compile()
+
+    def _compile(self) -> None:
+        """Let refreshes be one call, with the present pattern, goal and parameters."""
+        pattern, goal = self._pattern, self._goal
+        try:
+            own_methods(self, PatternGenerator, _COMPILED)
+            native = NativeRefresh(self.oscillators, self._home, self._most, self._terms)
+            if pattern is not None and self._with_feedback:
+                native.place_feedback(pattern.feedback)
+            if pattern is not None and pattern.goal is not None and goal.size:
+                native.place_goal(
+                    pattern.goal,
+                    self.model.dynamics,
+                    goal=goal,
+                    tension=pattern.goal_tension,
+                    links=self._links,
+                    centres=self._centres,
+                )
+        except NotNativeError as error:
+            self._not_native(str(error))
+            return
+        self._place_set_points(native.told, native.keep)
+        self._native, self.native = native, "yes"
 
     def _set_links(self, reference_link: str, heading_links: Sequence[str]) -> None:
         links = self.model.commanded.links
@@ -261,6 +293,9 @@ class PatternGenerator(SetPointController):
 
     def _refresh(self, state: RobotState, elapsed: float) -> None:
         """Advance the oscillators by a time and set the set-points."""
+        change = elapsed / self._ramp if self._ramp > 0.0 else 1.0
+        if self._native is not None and not self._broken and self._settled(state, elapsed, change):
+            return
         self.reason = self._broken
         tension = self._tension
         if not self.reason:
@@ -274,11 +309,33 @@ class PatternGenerator(SetPointController):
                 self.reason = str(error)
             except OscillatorError as error:
                 self.reason = self._broken = str(error)
-        change = elapsed / self._ramp if self._ramp > 0.0 else 1.0
         lost, moving = bool(self.reason), self._active and not self.reason
         self._hold = float(np.clip(self._hold + (-change if lost else change), 0.0, 1.0))
         self._share = float(np.clip(self._share + (change if moving else -change), 0.0, 1.0))
         self._set_points(tension)
+
+    def _settled(self, state: RobotState, elapsed: float, change: float) -> bool:
+        """Do the refresh by compiled code; return whether it is settled."""
+        native = self._native
+        assert native is not None
+        pattern = self._pattern
+        if pattern is not None and pattern.feedback is not None and self._with_feedback:
+            native.lengths[:] = state.measured("muscle_lengths")[self._measured]
+            native.tensions[:] = state.measured("tensions")[self._measured]
+        found = native.refresh(
+            state.q,
+            elapsed,
+            change,
+            active=self._active,
+            hold=self._hold,
+            share=self._share,
+            rate_scale=0.0 if pattern is None else pattern.rate_scale,
+        )
+        if found is None:
+            return False
+        self._hold, self._share = found
+        self.reason = ""
+        return True
 
     def _set_points(self, tension: Array) -> None:
         hold = self._hold

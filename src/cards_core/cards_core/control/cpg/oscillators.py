@@ -158,6 +158,7 @@ class Oscillators:
     Attributes:
         state: theta, r, and r' or omega with feedback, shape (n, 3).
         kind: ``open_loop`` or ``feedback``.
+        feedback: F of the last `advance`, shape (n, 3).
 
     Raises:
         ParameterError: A coupling names an oscillator that there is not.
@@ -192,7 +193,7 @@ class Oscillators:
             p = parameters
             gains = [p.convergence, p.frequency_gain, p.amplitude_gain, p.phase_gain]
         self.state: Array = np.zeros((count, 3))
-        self._feedback = np.zeros((count, 3))
+        self.feedback: Array = np.zeros((count, 3))
         self._rate, self._amplitude = np.zeros(count), np.zeros(count)
         self._step = np.zeros(1)
         self._arrays = {
@@ -203,7 +204,7 @@ class Oscillators:
             "rate": self._rate,
             "amplitude": self._amplitude,
             "gains": np.array(gains),
-            "feedback": self._feedback,
+            "feedback": self.feedback,
             "state": self.state,
             "step": self._step,
             "work": np.zeros(31 * count),
@@ -213,6 +214,14 @@ class Oscillators:
         self._c = _Oscillators(n=count, kind=kind, limit=limit, tolerance=tolerance, **pointers)
         self.command(0.0)
         self.reset()
+
+    def in_c(self) -> tuple[int, int]:
+        """Return the addresses of the function behind `advance` and of its first argument.
+
+        It returns less than zero where `advance` raises, and reads `feedback`.
+        """
+        function = ctypes.cast(self._library.oscillators_advance, ctypes.c_void_p)
+        return int(function.value or 0), ctypes.addressof(self._c)
 
     def command(self, value: float) -> None:
         """Set the descending command d of the open loop; with feedback there is none."""
@@ -250,9 +259,9 @@ class Oscillators:
         if not (math.isfinite(duration) and duration >= 0.0):
             raise OscillatorError(f"the time to integrate is {duration} s; expected >= 0")
         if feedback is None:
-            self._feedback[:] = 0.0
+            self.feedback[:] = 0.0
         else:
-            self._feedback[:] = feedback
+            self.feedback[:] = feedback
         if duration == 0.0:
             return 0
         count = int(self._library.oscillators_advance(self._c, duration))

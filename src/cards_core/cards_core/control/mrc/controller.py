@@ -20,7 +20,7 @@ needs: held at f alone, a muscle would pull with its bias only where the robot s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -48,6 +48,7 @@ from cards_core.control.mrc.joint_angles import (
     EstimationNoise,
     noise_from,
 )
+from cards_core.control.mrc.native_blocks import BlockParts, NativeBlocks
 from cards_core.control.mrc.necessary_tension import NecessaryTension
 from cards_core.control.mrc.parameters import made_image, mrc_parameters
 from cards_core.control.mrc.relaxation import (
@@ -58,6 +59,7 @@ from cards_core.control.mrc.relaxation import (
     within_bound,
 )
 from cards_core.control.mrc.temperature_safety import Protection, TemperatureLimits, protect
+from cards_core.control.native_program import NotNativeError, own_methods
 from cards_core.errors import ParameterError
 from cards_core.muscles.actuators.springs import Elongations
 from cards_core.muscles.command import Command, CommandPart
@@ -79,6 +81,10 @@ LETTING_GO = 2e-3
 IN_FORCE = 0.1
 """How long a command counts as obeyed if no further state comes, [s]; hosts' watchdogs are of that
 order."""
+
+
+_COMPILED = ("_update_model", "_torque", "_tick", "_begin")
+"""Methods that the compiled blocks repeat, or that they need as they are."""
 
 
 class MuscleRelaxationControl(Controller):
@@ -108,6 +114,9 @@ class MuscleRelaxationControl(Controller):
         state: Of the relaxation; `Relaxation.dl` is what was released.
         protection: How far muscles have given way to heat.
         necessary: Tensions that the present pose needs, shape (m,), [N].
+        native: See `Controller`; `cards_core.control.mrc.native_blocks` has the compiled form. The
+            pose, where it is estimated, and joint forces of passive muscles and of forces to exert
+            are computed before, the same for both forms.
 
     Raises:
         ParameterError: A value does not fit, or a muscle has no stiffness.
@@ -119,6 +128,7 @@ class MuscleRelaxationControl(Controller):
     needs = ("muscle_lengths", "tensions")
     commands = ("impedance",)
     contact_forces: ContactForces
+    _native: NativeBlocks | None
 
     def __init__(
         self,
@@ -198,9 +208,10 @@ class MuscleRelaxationControl(Controller):
         self._check_steps(self.options)
         slack = CommandPart("impedance", names, self._bias, np.full(m, SLACK), still)
         self.relaxed: Command = (slack,)
-        self._columns = [
-            i for i, muscle in enumerate(model.robot.muscles) if muscle.name in set(names)
-        ]
+        self._columns = np.array(
+            [i for i, muscle in enumerate(model.robot.muscles) if muscle.name in set(names)],
+            dtype=np.intp,
+        )
         self.signals = (
             Signal("relaxation", "position", names, lambda: self.state.dl),
             Signal("necessary_tension", "effort", names, lambda: self.necessary),
@@ -217,8 +228,71 @@ class MuscleRelaxationControl(Controller):
         self._reference: Reference | None = None
         self._guess: Array | None = None
         self._start = 0.0
-        self.protection = Protection.none(m)
+        self._still = np.zeros(tree.nv)
+        self._held_offsets = np.zeros(m)
+        # None: the compiled blocks have the present one, which differs from what they were given
+        self._state: Relaxation | None = None
+        self._protection: Protection | None = Protection.none(m)
+        self._given: tuple[Relaxation | None, Protection | None, Array | None] = (None, None, None)
+        self._compile()
         self.reset()
+
+    def _compile(self) -> None:
+        arrays = {
+            "bias": self._bias,
+            "stiffness": self._stiffness,
+            "most": self._most,
+            "rest_lengths": self._rest_lengths,
+            "held_offsets": self._held_offsets,
+        }
+        try:
+            own_methods(self, MuscleRelaxationControl, _COMPILED)
+            parts = BlockParts(
+                dynamics=self._dynamics,
+                image=self.image,
+                present=self._solver,
+                wanted=self._forward,
+                output=self.output,
+                hand_over=self._hand_over,
+                arrays=arrays,
+                limits=self.limits,
+                period=self._period,
+                letting_go=LETTING_GO,
+            )
+            self._native, self.native = NativeBlocks(parts), "yes"
+        except NotNativeError as error:
+            self._not_native(str(error))
+
+    @property
+    def state(self) -> Relaxation:
+        """What was released."""
+        if self._state is None:
+            assert self._native is not None
+            self._state = self._native.relaxation()
+            self._given = (self._state, *self._given[1:])
+        return self._state
+
+    @state.setter
+    def state(self, value: Relaxation) -> None:
+        self._state = value
+
+    @property
+    def protection(self) -> Protection:
+        """How far muscles have given way."""
+        if self._protection is None:
+            assert self._native is not None
+            self._protection = self._native.protection()
+            self._given = (self._given[0], self._protection, self._given[2])
+        return self._protection
+
+    @protection.setter
+    def protection(self, value: Protection) -> None:
+        self._protection = value
+
+    def step_in_python(self) -> None:
+        """Compute all steps from now on in Python; see `Controller.step_in_python`."""
+        _ = self.state, self.protection  # taken back from the compiled blocks
+        super().step_in_python()
 
     @property
     def offsets(self) -> Array:
@@ -334,7 +408,7 @@ class MuscleRelaxationControl(Controller):
         self.state = Relaxation.none(m)
         self.protection = replace(Protection.none(m), latched=self.protection.latched)
         self.necessary = self._least.copy()
-        self._held_offsets = np.zeros(m)
+        self._held_offsets[:] = 0.0
         self._let_go = 0.0
         self._hand_over.lead[:] = 0.0
         self._begun = False
@@ -378,22 +452,108 @@ class MuscleRelaxationControl(Controller):
         out.desired[:], out.desired_dot[:] = desired, rate
         out.actual[:], out.actual_dot[:] = q, qd
         out.error[:] = tree.difference(desired, q)
-        pulled = np.where(np.isfinite(tensions), tensions, 0.0)
-        if is_due(t, self._next_model, self._model_period):
-            self._next_model = next_due(t, self._next_model, self._model_period)
-            self._update_model(q, pulled)
-            if self.learning:
-                self._learn(state, tensions)
-        if is_due(t, self._next_tick, self._period):
-            self._next_tick = next_due(t, self._next_tick, self._period)
-            self._tick(state, q, desired, tensions, pulled)
+        due = (
+            is_due(t, self._next_model, self._model_period),
+            is_due(t, self._next_tick, self._period),
+        )
+        if any(due):
+            self._blocks(state, tensions, due)
         self._told = t
         return self.command
 
-    def _update_model(self, q: Array, tensions: Array) -> None:
+    def _blocks(self, state: RobotState, tensions: Array, due: tuple[bool, bool]) -> None:
+        """Do the blocks that are due: the model's, and those of relaxation and safety.
+
+        Args:
+            state: As it came; the poses are those of the output.
+            tensions: As measured, shape (m,), [N]; NaN where a sensor is lost.
+            due: Which.
+        """
+        t, out = state.time, self.output
+        q, desired = out.actual, out.desired
+        model, tick = due
+        present = self._loads(q) if model else ()
+        if tick:
+            self.contact_forces.advance(self._period)
+        wanted = self._loads(desired) if tick else ()
+        if self._native is not None and self._do_natively(state, tensions, due, (present, wanted)):
+            if model:
+                self._next_model = next_due(t, self._next_model, self._model_period)
+            if tick:
+                self._next_tick = next_due(t, self._next_tick, self._period)
+            return
+        pulled = np.where(np.isfinite(tensions), tensions, 0.0)
+        if model:
+            self._next_model = next_due(t, self._next_model, self._model_period)
+            self._update_model(q, pulled, present)
+            if self.learning:
+                self._learn(state, tensions)
+        if tick:
+            self._next_tick = next_due(t, self._next_tick, self._period)
+            self._tick(state, tensions, pulled, wanted)
+
+    def _do_natively(
+        self,
+        state: RobotState,
+        tensions: Array,
+        due: tuple[bool, bool],
+        loads: tuple[Sequence[Array], Sequence[Array]],
+    ) -> bool:
+        """Do the blocks by compiled code; return whether they are settled."""
+        native, out = self._native, self.output
+        assert native is not None
+        model, tick = due
+        if self._solver.failed and not model:
+            return False  # the status comes from there
+        native.tensions[:] = tensions
+        if state.temperatures is not None:
+            native.temperatures[:] = state.temperatures[self._columns]
+        if self._angles is not None:
+            native.offsets[:] = self._angles.offsets
+        self._give(native)
+        moved, tree = 0.0, self._dynamics.tree
+        if tree.nq != tree.nv and self.state.rest is not None:
+            moved = float(np.linalg.norm(tree.difference(out.actual, self.state.rest)))
+        before = None if self._begun or not tick else self._rest_lengths.copy()
+        if not native.step(
+            due,
+            loads,
+            self.options,
+            relaxation=self.relaxation,
+            begun=before is None,
+            let_go=self._let_go,
+            with_temperatures=state.temperatures is not None,
+            with_offsets=self._angles is not None,
+            moved=moved,
+        ):
+            return False
+        if model:
+            self.necessary, self._solver.failed = native.necessary.copy(), False
+            self._given = (*self._given[:2], self.necessary)
+            out.residual = native.residual
+        if tick:
+            self._state = self._protection = None
+            self._given = (None, None, self.necessary)
+            self._let_go, self._forward.failed = native.let_go, False
+            if before is not None:
+                self._begin(state, before)
+                self._hand_over.take_over(self._rest_lengths)
+            out.status = ControlStatus.INFEASIBLE if native.latched else ControlStatus.OK
+        return True
+
+    def _give(self, native: NativeBlocks) -> None:
+        """Give the compiled blocks what is not from themselves."""
+        state, protection, necessary = self._given
+        if self._state not in (None, state) or self._protection not in (None, protection):
+            native.take(self.state, self.protection)
+        if self.necessary is not necessary:
+            native.necessary[:] = self.necessary
+        self._given = (self._state, self._protection, self.necessary)
+
+    def _update_model(self, q: Array, tensions: Array, loads: Sequence[Array]) -> None:
         """Find the tensions that the present pose needs; NaN must not be among `tensions`."""
         jacobian = self.image.evaluate(q, tensions)[1]
-        self.necessary = self._solver.solve(jacobian, self._torque(q)).copy()
+        self.necessary = self._solver.solve(jacobian, self._torque(q, loads)).copy()
         self.output.residual = float(np.linalg.norm(self._solver.missing))
 
     def _check_learning(self, learning: bool) -> None:
@@ -428,31 +588,34 @@ class MuscleRelaxationControl(Controller):
             image.add(state.q, tensions, lengths)
             image.update()
 
-    def _torque(self, q: Array) -> Array:
-        """Return what muscles have to hold at rest, ``-G' T``, shape (nv,)."""
-        still = np.zeros(self.output.error.size)
-        torque = self._dynamics.update(q, still).gravity.copy()
-        if self._load is not None:
-            torque += self._load(q, still)
+    def _loads(self, q: Array) -> Sequence[Array]:
+        """Return the joint forces beside gravity that there are at rest, shape (nv,) each."""
         wanted = self.contact_forces.torque(q)
-        return torque if wanted is None else torque + wanted
+        loads = () if self._load is None else (self._load(q, self._still),)
+        return loads if wanted is None else (*loads, wanted)
+
+    def _torque(self, q: Array, loads: Sequence[Array]) -> Array:
+        """Return what muscles have to hold at rest, ``-G' T``, shape (nv,)."""
+        torque = self._dynamics.update(q, self._still).gravity.copy()
+        for load in loads:
+            torque += load
+        return torque
 
     def _tick(
-        self, state: RobotState, q: Array, desired: Array, tensions: Array, pulled: Array
+        self, state: RobotState, tensions: Array, pulled: Array, loads: Sequence[Array]
     ) -> None:
         """One period of relaxation and safety; writes the command.
 
         Args:
-            state: As it came.
-            q: The pose.
-            desired: The wanted pose.
+            state: As it came; the poses are those of the output.
             tensions: As measured, shape (m,), [N]; NaN where a sensor is lost.
             pulled: The same with 0 there.
+            loads: Joint forces beside gravity at the wanted pose.
         """
         out = self.output
-        self.contact_forces.advance(self._period)
+        q, desired = out.actual, out.desired
         guess = self.image.evaluate(desired, self._least)[1]
-        needed = self._forward.solve(guess, self._torque(desired))
+        needed = self._forward.solve(guess, self._torque(desired, loads))
         wanted = self.image.evaluate(desired, needed)[0] - (needed - self._bias) / self._stiffness
         out.tensions[:] = needed
         if self.relaxation:
@@ -489,19 +652,29 @@ class MuscleRelaxationControl(Controller):
             self._rest_lengths += offsets
             # an estimate that becomes another one must not make muscles jerk
             self._hand_over.lead += self._held_offsets - offsets
-            self._held_offsets = offsets
+            self._held_offsets[:] = offsets
         if not self._begun:
-            self._begun = True
-            self._hand_over.lead[:] = 0.0
-            # where time itself has just begun nothing holds the robot, and it is held at once
-            if state.time > self._period:
-                self._hand_over.lead[:] = self._present(state, before, q) - self._rest_lengths
+            self._begin(state, before)
         self._hand_over.take_over(self._rest_lengths)
         out.status = ControlStatus.OK
         if self._solver.failed or self._forward.failed:
             out.status = ControlStatus.FALLBACK
         elif self.protection.latched.any():
             out.status = ControlStatus.INFEASIBLE
+
+    def _begin(self, state: RobotState, before: Array) -> None:
+        """Let the lead begin where tensions are as before.
+
+        Args:
+            state: As it came.
+            before: l0 of the last command, shape (m,), [m].
+        """
+        self._begun = True
+        self._hand_over.lead[:] = 0.0
+        # where time itself has just begun nothing holds the robot, and it is held at once
+        if state.time > self._period:
+            present = self._present(state, before, self.output.actual)
+            self._hand_over.lead[:] = present - self._rest_lengths
 
     def _present(self, state: RobotState, before: Array, q: Array | None = None) -> Array:
         """Return l0 with which every muscle goes on with the tension that it has, shape (m,).

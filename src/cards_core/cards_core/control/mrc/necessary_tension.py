@@ -35,6 +35,7 @@ class NecessaryTension:
         torque_weight: w2, [1/(Nm)^2]; also for rows in N.
 
     Attributes:
+        solver: Of the program.
         tensions: The last solution, shape (m,), [N]; overwritten by the next.
         missing: ``-tau - G' x``: torque that it does not give, shape (nv,), [Nm] or [N].
         failed: Whether the last program had no solver that found its solution; the tensions are
@@ -67,9 +68,9 @@ class NecessaryTension:
             )
         # only the ratio of the weights counts; the solver's tolerances are those of H = E
         weights = np.full(coordinates, torque_weight / tension_weight)
-        self._solver = make_qp_solver("daqp", minimum.size, weights)
-        self._solver.lower_bounds[:] = minimum
-        self._solver.upper_bounds[:] = np.minimum(maximum, QP_INFINITY)
+        self.solver = make_qp_solver("daqp", minimum.size, weights)
+        self.solver.lower_bounds[:] = minimum
+        self.solver.upper_bounds[:] = np.minimum(maximum, QP_INFINITY)
         self.tensions: Array = minimum.copy()
         self.missing: Array = np.zeros(coordinates)
         self.failed = False
@@ -84,7 +85,7 @@ class NecessaryTension:
         Raises:
             ShapeError: A number is not finite, or there are not as many as expected.
         """
-        solver = self._solver
+        solver = self.solver
         if jacobian.T.shape != solver.matrix.shape or torque.shape != self.missing.shape:
             raise ShapeError(
                 f"dl/dq has shape {jacobian.shape} and the torque {torque.shape}, expected "
