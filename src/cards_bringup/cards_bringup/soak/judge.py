@@ -109,6 +109,23 @@ def within_limits(seen: Seen, low: Array, high: Array, tolerance: float = 1e-6) 
     ]
 
 
+def count_missed(due: set[int], number: int) -> int:
+    """Return how many messages of a publisher came before one of it and were not seen.
+
+    A publisher may have found the host before it found the observer; later it leaves out what a
+    reader had no time for. ROS does not tell publishers apart, so the message is taken to be of
+    the one that it leaves the least out of.
+
+    Args:
+        due: Numbers that the next messages of known publishers have; changed.
+        number: Of the message, counted by its publisher from 1 on.
+    """
+    expected = max((n for n in due if n <= number), default=1)
+    due.discard(expected)
+    due.add(number + 1)
+    return number - expected
+
+
 def freshness(seen: Seen, life: slice, period: float, slack: float = 1.0) -> Array:
     """Return how old the newest command can have been at each state of a life, [s].
 

@@ -25,7 +25,7 @@ from rclpy.serialization import deserialize_message
 from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 
-from cards_bringup.soak.judge import Seen
+from cards_bringup.soak.judge import Seen, count_missed
 
 DEPTH = 5000
 """Messages that may wait: an observer that is late must not lose any."""
@@ -85,22 +85,9 @@ class Observer(Node):
 
     def _command(self, data: bytes, info: Mapping[str, int]) -> None:
         now, message = time.monotonic(), self._read(data)
-        missed = self._missed(info["publication_sequence_number"])
+        missed = count_missed(self._due, info["publication_sequence_number"])
         if message is not None:
             self.commands.append((now, _seconds(message), self._valid(message), missed))
-
-    def _missed(self, number: int) -> int:
-        """Return how many messages of its publisher came before it and were not seen.
-
-        A publisher may have found the host before it found this observer.
-
-        Args:
-            number: Of the message, counted by its publisher from 1 on.
-        """
-        known = number in self._due
-        self._due.discard(number)
-        self._due.add(number + 1)
-        return 0 if known else number - 1
 
     def _valid(self, message: Any) -> bool:
         """Tell whether a host may obey: each muscle once, a number within its limits."""

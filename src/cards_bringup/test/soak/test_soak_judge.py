@@ -9,6 +9,7 @@ from cards_bringup.soak.judge import (
     BoardSample,
     Seen,
     command_within_limits,
+    count_missed,
     judge_board,
     judge_topics,
     memory_growth,
@@ -171,6 +172,14 @@ def test_commands_that_the_observer_missed():
     assert judge(late).violations == []
     late.command_missed[0] -= 60  # 60 periods are more than the host may go on
     assert invariants(judge(late)) == {"no stale command"}
+
+
+def test_missed_messages_are_counted_for_each_publisher():
+    due = set()
+    # one publisher from its third message on, with a gap; another one from its first on
+    numbers = [3, 4, 5, 9, 1, 10, 2, 11, 3]
+    assert [count_missed(due, n) for n in numbers] == [2, 0, 0, 3, 0, 0, 0, 0, 0]
+    assert count_missed(due, 6) == 2  # of the second one: 4 and 5
 
 
 def test_a_board_that_pulls_too_much():
