@@ -164,15 +164,14 @@ def test_a_period_is_one_call(monkeypatch):
     assert ours.state.dl.any()
 
 
-@pytest.mark.parametrize("tuned", [False, True])
-def test_both_forms_close_a_loop_alike(tuned):
+def test_both_forms_close_a_loop_alike():
     """Two loops of their own over 3 s, in motion, at rest, released: not a bit apart."""
     robot = held(planar_2r())
     home = np.array([-0.4, 0.9])
     paths = []
     for native in (True, False):
         # what the controller believes is not what is: there is inner tension to be released
-        controller = make_controller("mrc", with_mass(robot, 1.3) if tuned else robot)
+        controller = make_controller("mrc", with_mass(robot, 1.3))
         if not native:
             controller.step_in_python()
         plant = Plant(robot, home)
