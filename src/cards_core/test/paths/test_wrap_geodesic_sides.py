@@ -49,6 +49,22 @@ def test_nothing_jumps_where_the_way_round_becomes_the_longer_one():
         assert (high - low) / (2 * h) == pytest.approx(here, abs=1e-7)
 
 
+def test_where_the_minimum_ends_a_saddle_is_taken():
+    """The minimum and a saddle beside it become one at -0.5835 rad: what follows is no minimum."""
+    before = swing(arm(), [-0.583])[0]
+    assert before[0, 0] == pytest.approx(0.594584, abs=1e-6)
+    # no other path is near: curvature of the length grows without bound there
+    rates = [swing(arm(), [angle])[1][0, 0] for angle in (-0.563, -0.573, -0.583)]
+    assert abs(rates[2] - rates[1]) > 1.5 * abs(rates[1] - rates[0])
+    angles = np.arange(-0.584, -0.8, -0.004)
+    lengths = swing(arm(), angles)[0]
+    assert lengths[0, 0] == pytest.approx(0.600892, abs=1e-6)
+    h = 1e-5
+    for angle in angles[::18]:
+        (low, _, high), (_, middle, _) = swing(arm(), [angle - h, angle, angle + h])
+        assert (high - low) / (2 * h) == pytest.approx(middle, abs=1e-7)
+
+
 def test_the_path_follows_from_the_pose_alone():
     robot = arm()
     lengths, arms = swing(robot, ANGLES)

@@ -47,6 +47,10 @@ ROUNDS = 12
 SMALLEST_STRIDE = 1e-3
 """Of the continuation from a guessed path, whose ends fit the guess, to the wanted ends."""
 
+WANTED, LAST_RESORT = 3, -1
+"""Levels of paths over one surface: 2 for a minimum and 1 for the side asked for, added; a saddle
+that a guess for minima led to is taken where there is nothing else."""
+
 
 @dataclass(eq=False)
 class Obstacle:
@@ -128,12 +132,12 @@ class Chain:
         p, q = lifted(surface, p), lifted(surface, q)
         here = Placed(surface, np.eye(3), np.zeros(3))
         ring = is_ring(surface, obstacle.side, obstacle.inside)
-        best: tuple[tuple[bool, bool, float], Geodesic] | None = None
+        best: tuple[tuple[int, float], Geodesic] | None = None
         only_way = len(guesses) == 1 or guesses[-1].minimum_only
         # where a primary guess leads to a saddle there is a minimum on either side of it
         enough = sum(guess.primary for guess in guesses)
         for k, guess in enumerate(guesses):
-            if best is not None and all(best[0][:2]) and k >= enough:
+            if best is not None and best[0][0] == WANTED and k >= enough:
                 break
             geodesic, solved = None, False
             known = None if guess.minimum_only else start
@@ -155,11 +159,15 @@ class Chain:
                 or obstacle.side is None
                 or passes_side(surface, (p, q), contact, obstacle.side)
             )
-            # a winding of more than half a turn can have two conjugate points, and look stable
-            good = stable and on_side and geodesic.angle <= math.pi
-            if geodesic.length <= 0.0 or (guess.minimum_only and not good):
+            if geodesic.length <= 0.0:
                 continue
-            rank = stable, on_side, -path_length(p, q, geodesic)
+            level = 2 * stable + on_side
+            if guess.minimum_only:
+                # a winding of more than half a turn can have two conjugate points, and look stable
+                if not on_side or geodesic.angle > math.pi:
+                    continue
+                level = level if stable else LAST_RESORT
+            rank = level, -path_length(p, q, geodesic)
             if best is None or rank > best[0]:
                 best = rank, geodesic
         if best is None:

@@ -72,8 +72,8 @@ class Guess:
         estimate: Length of the whole path, [m].
         primary: Whether the shortest path may be near it; others only count where the path found
             from a primary one is no minimum.
-        minimum_only: Whether what is found from it counts only if it is a minimum on the side
-            asked for, of half a turn at most.
+        minimum_only: Whether what is found from it counts only if it is on the side asked for, of
+            half a turn at most, and a minimum unless nothing else is found.
     """
 
     start: Vector3

@@ -50,7 +50,7 @@ static int single(const obstacle_t *o, const placed_t *placed, double *warm_star
   guess_t guess[MOST_GUESSES];
   placed_t here = HERE;
   double p[3], q[3], shortest = INFINITY;
-  int found = 0, best = 0; /* 3: a minimum on the side asked for */
+  int found = 0, best = LAST_RESORT;
   here.surface = s;
   inward(placed, p_out, p);
   inward(placed, q_out, q);
@@ -63,7 +63,7 @@ static int single(const obstacle_t *o, const placed_t *placed, double *warm_star
   int enough = 0;
   for (int k = 0; k < count; ++k) enough += guess[k].primary;
   for (int k = 0; k < count; ++k) {
-    if (best == 3 && k >= enough) break;
+    if (best == WANTED && k >= enough) break;
     geodesic_t g;
     int solved = 0;
     if (known && !guess[k].minimum_only && same_branch(o, p, warm_start + 1, guess[k].x)) {
@@ -82,9 +82,12 @@ static int single(const obstacle_t *o, const placed_t *placed, double *warm_star
     if (guess[k].primary && !stable) enough += 2;
     const int on_side =
         count == 1 || !o->has_side || passes_side(s, p, q, g.x1, g.x2, o->side);
-    /* a winding of more than half a turn can have two conjugate points, and look stable */
-    if (guess[k].minimum_only && !(stable && on_side && g.angle <= PI)) continue;
-    const int rank = 2*stable + on_side;
+    int rank = 2*stable + on_side;
+    if (guess[k].minimum_only) {
+      /* a winding of more than half a turn can have two conjugate points, and look stable */
+      if (!on_side || g.angle > PI) continue;
+      if (!stable) rank = LAST_RESORT;
+    }
     const double length = distance(p, g.x1) + g.s + distance(g.x2, q);
     if (found && (rank < best || (rank == best && length >= shortest))) continue;
     found = out->touched = 1;
