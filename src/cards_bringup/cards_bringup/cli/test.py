@@ -69,13 +69,18 @@ def add_test(subparsers: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def isolated(environ: Mapping[str, str], domain: int) -> dict[str, str]:
+def isolated(environ: Mapping[str, str], domain: int, bytecode: Path) -> dict[str, str]:
     """Return the environment for tests, isolated from other ROS and Gazebo processes.
 
     Args:
         environ: The present one.
         domain: ROS domain that no other run uses.
+        bytecode: Folder for compiled modules if they may not lie beside their sources: the tests
+            start many processes, each of which would compile all it imports.
     """
+    compiled = {}
+    if environ.get("PYTHONDONTWRITEBYTECODE"):
+        compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(bytecode)}
     return {
         **environ,
         "ROS_DOMAIN_ID": str(domain),
@@ -84,6 +89,7 @@ def isolated(environ: Mapping[str, str], domain: int) -> dict[str, str]:
         "GZ_IP": "127.0.0.1",
         # an installed ROS brings plugins, some of which the newest pytest refuses
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        **compiled,
     }
 
 
@@ -170,7 +176,8 @@ def run(args: argparse.Namespace) -> int:
     os.environ["ROS_DOMAIN_ID"] = FIRST_DOMAIN
     with RosDomain() as domain, tempfile.TemporaryDirectory(prefix="cards-test-") as folder:
         failed = Path(folder) / "failed"
-        environment = {**isolated(os.environ, domain.number), FAILED: str(failed)}
+        bytecode = Path(folder) / "bytecode"
+        environment = {**isolated(os.environ, domain.number, bytecode), FAILED: str(failed)}
         lines = commands(rest, dev=dev)
         codes = []
         for command in lines:
