@@ -15,8 +15,6 @@ from cards_bringup import cli
 from cards_bringup.bootstrap import process
 from cards_bringup.bootstrap.environment import Environment
 
-pytestmark = pytest.mark.serial
-
 TOP = Path(__file__).resolve().parents[3]
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

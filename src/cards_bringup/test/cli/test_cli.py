@@ -15,8 +15,6 @@ from cards_bringup import cli
 from cards_bringup.cli import test as test_command
 from cards_core.errors import CardsError
 
-pytestmark = pytest.mark.serial
-
 TOP = Path(__file__).resolve().parents[4]
 
 
