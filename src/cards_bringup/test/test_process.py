@@ -26,7 +26,12 @@ def run(command, **settings):
     return subprocess.run(
         command,
         # the Python that ./cards finds is this one, and no script that looks for it
-        env={**ENVIRONMENT, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}"},
+        env={
+            **ENVIRONMENT,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}",
+            # Python takes no notice if a compiled module is cut short, and then nobody can load it
+            "PYTHONDONTWRITEBYTECODE": "1" if settings.get("preexec_fn") is small_files else "",
+        },
         capture_output=True,
         text=True,
         timeout=240,
