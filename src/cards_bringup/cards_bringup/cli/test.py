@@ -17,6 +17,7 @@ from typing import Any
 
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode, of_process
+from cards_core.shared_files import checkout
 
 EXAMPLES = """examples:
   ./cards test                            everything; skipped tests say why
@@ -107,7 +108,17 @@ def commands(rest: list[str], *, dev: bool) -> list[list[str]]:
     # in real time have the machine to themselves afterwards
     workers = str(min(cores, MOST_WORKERS) + 1)
     together = ["-p", XDIST, "-n", workers, "--dist", "loadscope", "-m", f"not {ALONE}"]
-    return [[*pytest, *together], [*pytest, "-m", ALONE]]
+    return [[*pytest, *together], [*pytest, *_files_alone(), "-m", ALONE]]
+
+
+def _files_alone() -> list[str]:
+    """Return the files with tests marked `ALONE`, so that pytest imports no others."""
+    top = checkout()
+    if top is None:
+        return []
+    files = [file for folder in ("src", "tests") for file in (top / folder).rglob("test_*.py")]
+    marked = [file for file in files if f"mark.{ALONE}" in file.read_text(encoding="utf-8")]
+    return sorted(str(file.relative_to(top)) for file in marked)
 
 
 def check_paths(rest: Sequence[str], top: Path) -> None:
@@ -162,7 +173,6 @@ def once_more(failed: Path) -> list[str]:
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from cards_bringup.nodes.ros_network import RosDomain
-    from cards_core.shared_files import checkout
 
     top = checkout()
     if top is None:

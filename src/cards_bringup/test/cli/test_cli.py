@@ -243,6 +243,8 @@ def test_everything_runs_side_by_side_and_a_part_does_not(monkeypatch):
     assert "loadscope" in line
     assert "-n" not in alone
     assert line[-1] == f"not {alone[-1]}"
+    assert "tests/test_hil.py" in alone
+    assert not any("cards_core" in word for word in alone)
     (part,) = test_command.commands(["src/cards_core"], dev=False)
     monkeypatch.setattr(test_command.os, "cpu_count", lambda: 1)
     (single,) = test_command.commands([], dev=False)
