@@ -19,6 +19,10 @@ REST = 1e-6
 """Within this a tension is the minimum, [N]."""
 
 
+MOST_MISSED = 500
+"""Commands that a new publisher may have sent before an observer hears it: two seconds of them."""
+
+
 @dataclass(frozen=True)
 class Violation:
     """What must not be.
@@ -113,17 +117,24 @@ def count_missed(due: set[int], number: int) -> int:
     """Return how many messages of a publisher came before one of it and were not seen.
 
     A publisher may have found the host before it found the observer; later it leaves out what a
-    reader had no time for. ROS does not tell publishers apart, so the message is taken to be of
-    the one that it leaves the least out of.
+    reader had no time for. ROS does not tell publishers apart: a message that none of them owes is
+    taken to be of a new one if its number is below `MOST_MISSED`, else of the one that it leaves
+    the least out of.
 
     Args:
         due: Numbers that the next messages of known publishers have; changed.
         number: Of the message, counted by its publisher from 1 on.
+
+    Returns:
+        `MOST_MISSED` at most: finding each other takes some seconds at most.
     """
-    expected = max((n for n in due if n <= number), default=1)
+    expected = number
+    if number not in due:
+        known = [n for n in due if n < number] if number > MOST_MISSED else []
+        expected = max(known, default=1)
     due.discard(expected)
     due.add(number + 1)
-    return number - expected
+    return min(number - expected, MOST_MISSED)
 
 
 def freshness(seen: Seen, life: slice, period: float, slack: float = 1.0) -> Array:

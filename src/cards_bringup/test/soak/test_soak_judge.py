@@ -176,10 +176,12 @@ def test_commands_that_the_observer_missed():
 
 def test_missed_messages_are_counted_for_each_publisher():
     due = set()
-    # one publisher from its third message on, with a gap; another one from its first on
-    numbers = [3, 4, 5, 9, 1, 10, 2, 11, 3]
-    assert [count_missed(due, n) for n in numbers] == [2, 0, 0, 3, 0, 0, 0, 0, 0]
-    assert count_missed(due, 6) == 2  # of the second one: 4 and 5
+    # one publisher from its third message on; another one from its first on
+    numbers = [3, 4, 5, 1, 6, 2, 7, 3]
+    assert [count_missed(due, n) for n in numbers] == [2, 0, 0, 0, 0, 0, 0, 0]
+    numbers = [601, 602, 605, 4, 606, 3000]  # a gap; the second one goes on; a large gap
+    assert [count_missed(due, n) for n in numbers] == [500, 0, 2, 0, 0, 500]
+    assert count_missed(due, 9) == 8  # a third one
 
 
 def test_a_board_that_pulls_too_much():
