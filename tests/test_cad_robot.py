@@ -16,8 +16,6 @@ import cards
 from cards_bringup.cli import main
 from cards_core.dynamics import make_dynamics
 
-pytestmark = pytest.mark.serial
-
 WAVE = """\
 trajectories:
   wave:

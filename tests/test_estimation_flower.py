@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from cards_core.dynamics import make_dynamics
 from cards_core.estimation import JointEstimator
 from cards_core.formats import load
-
-pytestmark = pytest.mark.serial
 
 NOISE = 2e-4
 DT = 0.002

@@ -9,8 +9,6 @@ import pytest
 from cards_bringup.cli import main
 from cards_core.formats.locate import known_models
 
-pytestmark = pytest.mark.serial
-
 RODS = known_models(rods=True)
 
 

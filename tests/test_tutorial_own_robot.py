@@ -11,8 +11,6 @@ import pytest
 from cards_bringup.cli import main
 from cards_core.shared_files import checkout
 
-pytestmark = pytest.mark.serial
-
 STEP = re.compile(
     r"^\*\*(?P<number>\d+)\.\*\*.*?(?:^`(?P<file>[^`\n]+)`\n\n)?^```(?P<kind>bash|diff)\n"
     r"(?P<text>.*?)^```$",

@@ -5,8 +5,6 @@ import pytest
 import cards
 from cards_core.errors import CardsError
 
-pytestmark = pytest.mark.serial
-
 TEXT = """\
 format: learning/1
 robot: tetrahedral_6

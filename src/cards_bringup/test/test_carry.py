@@ -13,8 +13,6 @@ from cards_core.robot.state import RobotState
 from cards_core.shared_files import shared_folder
 from cards_sim.simulator import Simulator
 
-pytestmark = pytest.mark.serial
-
 
 def pose(element):
     return [float(x) for x in element.findtext("pose", "0 0 0 0 0 0").split()]

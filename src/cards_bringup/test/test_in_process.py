@@ -16,8 +16,6 @@ from cards_sim.build import build_host
 from cards_viz.runs.summary import trajectory_sha256
 from changed_robots import with_limits, with_mass
 
-pytestmark = pytest.mark.serial
-
 ROBOT = load("planar_2r")
 
 

@@ -15,8 +15,6 @@ from cards_core.shared_files import shared_folder
 from cards_core.trajectories import load_references
 from cards_hardware.boards.layout import read_layout
 
-pytestmark = pytest.mark.serial
-
 WRONG = "no_such_key"
 
 CONFIG = shared_folder() / "config"

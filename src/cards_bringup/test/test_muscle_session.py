@@ -20,8 +20,6 @@ from cards_sim.build import build_simulation
 from cards_viz.muscles.pushing import Push
 from cards_viz.pages.page import free_port
 
-pytestmark = pytest.mark.serial
-
 
 class Run:
     """A robot, its controller and its page, stepped by hand."""

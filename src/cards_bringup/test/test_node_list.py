@@ -16,8 +16,6 @@ from cards_core.errors import DescriptionError, UnknownNameError
 from cards_core.formats.locate import find_model, has_rods
 from cards_core.shared_files import shared_folder
 
-pytestmark = pytest.mark.serial
-
 GOOD = """\
 robot: toy
 parameter_file: toy.yaml

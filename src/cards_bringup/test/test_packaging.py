@@ -14,8 +14,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-pytestmark = pytest.mark.serial
-
 TOP = Path(__file__).resolve().parents[3]
 PACKAGES = sorted(file.parent for file in TOP.glob("src/*/package.xml"))
 NAMES = {folder.name for folder in PACKAGES}

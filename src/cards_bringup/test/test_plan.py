@@ -12,8 +12,6 @@ from cards_core.errors import CardsError, UnknownNameError
 from cards_core.parameters.parameter_file import read_file
 from cards_core.shared_files import shared_folder
 
-pytestmark = pytest.mark.serial
-
 ALL = sorted(
     file.name.removesuffix(node_list.SUFFIX)
     for file in (shared_folder() / "config").glob(f"*{node_list.SUFFIX}")

@@ -15,8 +15,6 @@ from cards_bringup import cli
 from cards_bringup.bootstrap import process
 from cards_bringup.bootstrap.environment import Environment
 
-pytestmark = pytest.mark.serial
-
 TOP = Path(__file__).resolve().parents[3]
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -28,7 +26,12 @@ def run(command, **settings):
     return subprocess.run(
         command,
         # the Python that ./cards finds is this one, and no script that looks for it
-        env={**ENVIRONMENT, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}"},
+        env={
+            **ENVIRONMENT,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}",
+            # Python takes no notice if a compiled module is cut short, and then nobody can load it
+            "PYTHONDONTWRITEBYTECODE": "1" if settings.get("preexec_fn") is small_files else "",
+        },
         capture_output=True,
         text=True,
         timeout=240,

@@ -9,8 +9,6 @@ import pytest
 from cards_bringup.demo.run_folder import arrange, preparing
 from cards_core.errors import CardsError
 
-pytestmark = pytest.mark.serial
-
 
 def log(folder, name, begun, rows, value=0.0):
     time = 1e-3 * np.arange(1, rows + 1)

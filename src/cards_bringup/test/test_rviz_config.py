@@ -9,8 +9,6 @@ from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_viz.muscles.scene import Scene
 
-pytestmark = pytest.mark.serial
-
 
 @pytest.fixture(autouse=True)
 def cache(monkeypatch, tmp_path):

@@ -6,8 +6,6 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.serial
-
 PRESS = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
 
 

@@ -20,7 +20,8 @@ def everything(folder):
 def on_a_full_disk(script, folder):
     """Run a script in a process whose files cannot grow beyond a kilobyte."""
     return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
+        # -B: Python takes no notice if a compiled module is cut short
+        [sys.executable, "-B", "-c", textwrap.dedent(script)],
         cwd=folder,
         capture_output=True,
         text=True,

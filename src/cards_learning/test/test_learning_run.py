@@ -21,8 +21,6 @@ from cards_learning.folder import BEST, DEMO, EXPERIMENT, JOURNAL, TRIALS, RunFo
 from cards_learning.run import learn, repeat
 from cards_learning.workers import Dask, Processes
 
-pytestmark = pytest.mark.serial
-
 RESULTS = (EXPERIMENT, TRIALS, BEST)
 """The files that depend on the experiment alone; the other names the folder."""
 

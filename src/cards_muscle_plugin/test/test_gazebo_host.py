@@ -18,8 +18,6 @@ from cards_core.muscles.command import CommandRefusedError, command_of
 from cards_muscle_plugin.gazebo_host import GazeboHost
 from cards_muscle_plugin.hosted_robot import host_robot
 
-pytestmark = pytest.mark.serial
-
 
 def block_of(name):
     """The plugin element of a model, as Gazebo would hand it over."""

@@ -12,8 +12,6 @@ from cards_core.loop.model_identity import identity_of
 from cards_muscle_plugin.hosted_robot import host_robot, robots_in
 from cards_muscle_plugin.ports import JointInfo
 
-pytestmark = pytest.mark.serial
-
 
 @pytest.fixture
 def robot():

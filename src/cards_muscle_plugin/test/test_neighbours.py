@@ -18,8 +18,6 @@ from cards_muscle_plugin.gazebo_host import GazeboHost
 from cards_muscle_plugin.hosted_robot import host_robot
 from cards_muscle_plugin.surroundings import VARIABLE, leave_surroundings
 
-pytestmark = pytest.mark.serial
-
 
 def hosted(folder, monkeypatch, shape, friction=0.0):
     """A host with ports of a simulator of our own, and that of the thing."""

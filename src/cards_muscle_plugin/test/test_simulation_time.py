@@ -4,8 +4,6 @@ import pytest
 
 from cards_muscle_plugin.simulation_time import Delay, TimeGate
 
-pytestmark = pytest.mark.serial
-
 MS = 1_000_000  # [ns]
 
 

@@ -13,8 +13,6 @@ from cards_rod_plugin.hosted_rods import host_rods
 from cards_rod_plugin.plate_coupling import CoupledRodSimulation
 from cards_rod_plugin.rod_host import HostOptions, RodHost
 
-pytestmark = pytest.mark.serial
-
 
 def hosted(world, **options):
     found = host_rods(world, "")

@@ -9,8 +9,6 @@ from cards_core.rods.tracking.tracker import Tracker
 from cards_rods.demo_motion import PARTS, DemoMotion
 from cards_rods.rod_simulation import RodSimulation
 
-pytestmark = pytest.mark.serial
-
 NAMES = sorted(known_models(rods=True))
 STIFF = np.diag([50.0, 50.0, 80.0, 5.0, 5.0, 5.0])
 

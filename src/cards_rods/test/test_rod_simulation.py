@@ -13,8 +13,6 @@ from cards_rods.messages import report_text, state_names, state_values, status_t
 from cards_rods.rod_simulation import LOG_NAME, RodSimulation
 from cards_rods.run_folder import load_log, write_results
 
-pytestmark = pytest.mark.serial
-
 ROBOT = read_rod_robot("stewart_gough")
 UPRIGHT = (1.0, 0.0, 0.0, 0.0)
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode, of_process
+from cards_core.shared_files import checkout
 
 EXAMPLES = """examples:
   ./cards test                            everything; skipped tests say why
@@ -69,13 +70,18 @@ def add_test(subparsers: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def isolated(environ: Mapping[str, str], domain: int) -> dict[str, str]:
+def isolated(environ: Mapping[str, str], domain: int, bytecode: Path) -> dict[str, str]:
     """Return the environment for tests, isolated from other ROS and Gazebo processes.
 
     Args:
         environ: The present one.
         domain: ROS domain that no other run uses.
+        bytecode: Folder for compiled modules if they may not lie beside their sources: the tests
+            start many processes, each of which would compile all it imports.
     """
+    compiled = {}
+    if environ.get("PYTHONDONTWRITEBYTECODE"):
+        compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(bytecode)}
     return {
         **environ,
         "ROS_DOMAIN_ID": str(domain),
@@ -84,6 +90,7 @@ def isolated(environ: Mapping[str, str], domain: int) -> dict[str, str]:
         "GZ_IP": "127.0.0.1",
         # an installed ROS brings plugins, some of which the newest pytest refuses
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        **compiled,
     }
 
 
@@ -101,7 +108,17 @@ def commands(rest: list[str], *, dev: bool) -> list[list[str]]:
     # in real time have the machine to themselves afterwards
     workers = str(min(cores, MOST_WORKERS) + 1)
     together = ["-p", XDIST, "-n", workers, "--dist", "loadscope", "-m", f"not {ALONE}"]
-    return [[*pytest, *together], [*pytest, "-m", ALONE]]
+    return [[*pytest, *together], [*pytest, *_files_alone(), "-m", ALONE]]
+
+
+def _files_alone() -> list[str]:
+    """Return the files with tests marked `ALONE`, so that pytest imports no others."""
+    top = checkout()
+    if top is None:
+        return []
+    files = [file for folder in ("src", "tests") for file in (top / folder).rglob("test_*.py")]
+    marked = [file for file in files if f"mark.{ALONE}" in file.read_text(encoding="utf-8")]
+    return sorted(str(file.relative_to(top)) for file in marked)
 
 
 def check_paths(rest: Sequence[str], top: Path) -> None:
@@ -156,7 +173,6 @@ def once_more(failed: Path) -> list[str]:
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from cards_bringup.nodes.ros_network import RosDomain
-    from cards_core.shared_files import checkout
 
     top = checkout()
     if top is None:
@@ -170,7 +186,8 @@ def run(args: argparse.Namespace) -> int:
     os.environ["ROS_DOMAIN_ID"] = FIRST_DOMAIN
     with RosDomain() as domain, tempfile.TemporaryDirectory(prefix="cards-test-") as folder:
         failed = Path(folder) / "failed"
-        environment = {**isolated(os.environ, domain.number), FAILED: str(failed)}
+        bytecode = Path(folder) / "bytecode"
+        environment = {**isolated(os.environ, domain.number, bytecode), FAILED: str(failed)}
         lines = commands(rest, dev=dev)
         codes = []
         for command in lines:

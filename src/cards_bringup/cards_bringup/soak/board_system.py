@@ -10,7 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from cards_bringup.soak.judge import BoardSample, judge_board
+from cards_bringup.soak.judge import (
+    BoardSample,
+    Violation,
+    command_within_limits,
+    judge_board,
+)
 from cards_bringup.soak.plan import Episode, Fault, Plan
 from cards_bringup.soak.processes import python
 from cards_bringup.soak.ros_system import AT_LEAST, FORTH, RECOVERY_TIME, RosSystem
@@ -43,6 +48,7 @@ class BoardSystem(RosSystem):
         super().__init__(plan, episode, folder, mark)
         self._stack = contextlib.ExitStack()
         self._samples: list[BoardSample] = []
+        self._bad_commands: list[Violation] = []
         self._drained = threading.Event()
         self._drainer = threading.Thread(target=self._drain_all, daemon=True)
         self._relay: Relay
@@ -101,11 +107,18 @@ class BoardSystem(RosSystem):
 
     def _drain(self) -> None:
         for item in self._relay.drain():
-            if item.direction != "to_host" or item.frame.name != "STATE_FAST":
+            wanted = {"to_host": "STATE_FAST", "to_board": "CMD_TENSION"}[item.direction]
+            if item.frame.name != wanted:
                 continue
             try:
                 values = unpack(item.frame)
             except ProtocolError:
+                continue
+            if item.direction == "to_board":
+                mask = int(values["mask"])
+                high = self.high[[row for row in range(len(self.high)) if mask >> row & 1]]
+                tensions = np.array(values["tension"])
+                self._bad_commands += command_within_limits(item.time, tensions, high)
                 continue
             self._samples.append(
                 BoardSample(
@@ -151,6 +164,7 @@ class BoardSystem(RosSystem):
             while time.monotonic() < waited:
                 self.watch()
                 if self._active_since(begin):
+                    self.processes.settle()
                     return
                 time.sleep(0.1)
             self._rearm()
@@ -176,6 +190,7 @@ class BoardSystem(RosSystem):
             except CardsError:
                 self._rearm()
             else:
+                self.processes.settle()
                 return
         super().first_commands()
 
@@ -194,7 +209,7 @@ class BoardSystem(RosSystem):
         self._drainer.join()
         self._drain()
         found = judge_board(self._samples, self.high)
-        self.violations += found.violations
+        self.violations += [*self._bad_commands[:10], *found.violations]
         self.assign(found.releases)
         for record in self.records:
             fault = record.fault

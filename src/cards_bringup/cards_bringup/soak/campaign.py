@@ -115,7 +115,7 @@ class Campaign:
                 if attempt + 1 == STARTS:
                     system.violate("the system starts", str(error))
                 else:
-                    self._say(f"episode {episode.number + 1} is started again: {error}"[:500])
+                    self._say(f"episode {episode.number} is started again: {error}"[:500])
                     shutil.rmtree(folder, ignore_errors=True)
         entry = system.to_json(begin)
         self._done.append(entry)
@@ -128,9 +128,9 @@ class Campaign:
             f["kind"] + (f" {f['target']}" if f["target"] else "") for f in entry["faults"]
         )
         self._say(
-            f"{time.monotonic() - self._begin:6.0f} s  episode {episode.number + 1} of "
-            f"{len(self._schedule)}, {episode.system}: {kinds or 'no faults'}; "
-            f"{len(found)} violations"
+            f"{time.monotonic() - self._begin:6.0f} s  episode {episode.number} "
+            f"({len(self._done)} of {len(self._schedule)}), {episode.system}: "
+            f"{kinds or 'no faults'}; {len(found)} violations"
         )
         for one in found:
             self._say(f"          {one['invariant']}: {one['text'][:500]}")

@@ -19,6 +19,10 @@ REST = 1e-6
 """Within this a tension is the minimum, [N]."""
 
 
+MOST_MISSED = 500
+"""Commands that a new publisher may have sent before an observer hears it: two seconds of them."""
+
+
 @dataclass(frozen=True)
 class Violation:
     """What must not be.
@@ -45,6 +49,8 @@ class Seen:
         command_wall: Arrival of commands, shape (k,), [s].
         command_stamp: Stamps of the states that they answer, shape (k,), [s].
         command_valid: Whether the host may obey, shape (k,).
+        command_missed: How many commands their publisher sent before and the observer did not
+            see, shape (k,): hosts and observers find a new publisher at different times.
     """
 
     state_wall: Array
@@ -53,6 +59,7 @@ class Seen:
     command_wall: Array
     command_stamp: Array
     command_valid: npt.NDArray[np.bool_]
+    command_missed: npt.NDArray[np.int_]
 
     def lives(self) -> list[slice]:
         """Return the states of each life of the host: time goes backwards when it starts again."""
@@ -106,23 +113,57 @@ def within_limits(seen: Seen, low: Array, high: Array, tolerance: float = 1e-6) 
     ]
 
 
-def freshness(seen: Seen, life: slice, slack: float = 1.0) -> Array:
+def count_missed(due: set[int], number: int) -> int:
+    """Return how many messages of a publisher came before one of it and were not seen.
+
+    A publisher may have found the host before it found the observer; later it leaves out what a
+    reader had no time for. ROS does not tell publishers apart: a message that none of them owes is
+    taken to be of a new one if its number is below `MOST_MISSED`, else of the one that it leaves
+    the least out of.
+
+    Args:
+        due: Numbers that the next messages of known publishers have; changed.
+        number: Of the message, counted by its publisher from 1 on.
+
+    Returns:
+        `MOST_MISSED` at most: finding each other takes some seconds at most.
+    """
+    expected = number
+    if number not in due:
+        known = [n for n in due if n < number] if number > MOST_MISSED else []
+        expected = max(known, default=1)
+    due.discard(expected)
+    due.add(number + 1)
+    return min(number - expected, MOST_MISSED)
+
+
+def freshness(seen: Seen, life: slice, period: float, slack: float = 1.0) -> Array:
     """Return how old the newest command can have been at each state of a life, [s].
 
     The newest valid command that answers a state before this one, of those that were seen before
-    this state was plus ``slack``, because the observer may get them in another order. Infinite
+    this state was plus ``slack``, because the observer may get them in another order. Commands
+    that were missed answered the states before the first one that was seen, each one. Infinite
     where there was none.
 
     Args:
         seen: What was seen.
         life: Of which states.
+        period: Of the states, [s].
         slack: [s] of the observer's clock.
     """
     wall, stamp = seen.state_wall[life], seen.state_stamp[life]
     begin = wall[0] - slack
     of_life = seen.command_valid & (seen.command_wall >= begin)
     of_life &= seen.command_wall <= wall[-1] + slack
-    stamps = seen.command_stamp[of_life]
+    stamps = np.concatenate(
+        [
+            first - period * np.arange(missed + 1)
+            for first, missed in zip(
+                seen.command_stamp[of_life], seen.command_missed[of_life], strict=True
+            )
+        ]
+        or [np.empty(0)]
+    )
     # a stamp of a state that this life has not reached belongs to another life
     stamps = np.sort(stamps[stamps <= stamp[-1]])
     if not stamps.size:
@@ -152,7 +193,7 @@ def judge_topics(
     rest = np.all(np.abs(seen.tensions - low) <= REST, axis=1)
     for life in seen.lives():
         wall, stamp, still = seen.state_wall[life], seen.state_stamp[life], rest[life]
-        age = freshness(seen, life)
+        age = freshness(seen, life, period)
         stale = (age > 2.0 * timeout + 2.0 * period) & ~still & (stamp > 0.0)
         for row in np.flatnonzero(stale)[:10]:
             out.violations.append(
@@ -189,11 +230,32 @@ class BoardSample:
     tension: Array
 
 
+def command_within_limits(wall: float, tensions: Array, high: Array) -> list[Violation]:
+    """Check a command on its way to a board.
+
+    Args:
+        wall: When, [s].
+        tensions: Shape (m,), [N].
+        high: Largest tensions, shape (m,), [N].
+    """
+    if np.isfinite(tensions).all() and (tensions >= 0.0).all() and (tensions <= high + 0.01).all():
+        return []
+    return [
+        Violation(
+            "tensions within limits",
+            wall,
+            f"command to the board: {tensions.tolist()} N (expected: 0 to {high.tolist()})",
+        )
+    ]
+
+
 def judge_board(
     samples: list[BoardSample],
     high: Array,
     *,
     noise: float = 3.0,
+    share: float = 1.2,
+    debounce: int = 10_000,
     hold: int = 24_000,
     relax: int = 100_000,
     disarm: int = 1_000_000,
@@ -202,12 +264,17 @@ def judge_board(
     """Judge a board by its own clock.
 
     A command in force that does not change is HOLD after 24 ms, RELAX after 100 ms, DISARMED after
-    1 s, each in the tick in which it is due or the first one after it.
+    1 s, each in the tick in which it is due or the first one after it. A muscle under steps of its
+    command may overshoot, up to `OVER_TENSION` of its largest tension; beyond that the board lets
+    it go within some ticks.
 
     Args:
         samples: What it sent, in order.
         high: Largest tensions, shape (m,), [N].
         noise: Of the load cells, [N].
+        share: OVER_TENSION of the board.
+        debounce: For how long a tension may be beyond it, [us]: the ticks of the board, and as
+            many to let go.
         hold: Age of a command from which on it is no longer ACTIVE, [us].
         relax: Age from which on HOLD has ended, [us].
         disarm: Age from which on RELAX has ended, [us].
@@ -215,16 +282,22 @@ def judge_board(
     """
     out = Judgement()
     since, last = 0, None
+    beyond: int | None = None  # since when a tension is too large
     limits = {"ACTIVE": hold, "HOLD": relax, "RELAX": disarm}
     entered: dict[str, int] = {}
     for one in samples:
-        bad = not np.isfinite(one.tension).all() or (one.tension > high + noise).any()
-        if bad:
+        good = bool(np.isfinite(one.tension).all())
+        if good and not (one.tension > share * high + noise).any():
+            beyond = None
+        elif beyond is None or (last is not None and one.t < last.t):
+            beyond = one.t
+        if not good or (beyond is not None and one.t - beyond > debounce):
             out.violations.append(
                 Violation(
                     "tensions within limits",
                     one.wall,
-                    f"board: {one.tension.tolist()} N (expected: at most {high.tolist()})",
+                    f"board: {one.tension.tolist()} N (expected: at most {share:g} of "
+                    f"{high.tolist()} for more than {debounce / 1e3:g} ms)",
                 )
             )
         new_life = last is not None and one.t < last.t
@@ -273,16 +346,17 @@ def missing_rows(times: Array, dt: float, seen_until: float, block: int) -> str:
     return ""
 
 
-def memory_growth(samples: list[tuple[float, float]], warm_up: float = 10.0) -> float:
+def memory_growth(
+    samples: list[tuple[float, float]], settled: float, warm_up: float = 10.0
+) -> float:
     """Return how much memory a process gained, [MB]: median of its last quarter against its first.
 
     Args:
-        samples: Time [s] and memory [MB], in order; those of the first ``warm_up`` do not count.
-        warm_up: [s].
+        samples: Time [s] and memory [MB], in order.
+        settled: From when on it did what it is for, [s]; starting takes memory.
+        warm_up: For so long after that samples do not count, [s].
     """
-    if not samples:
-        return 0.0
-    rest = np.array([m for t, m in samples if t - samples[0][0] > warm_up])
+    rest = np.array([m for t, m in samples if t - settled > warm_up])
     if rest.size < 8:
         return 0.0
     part = rest.size // 4

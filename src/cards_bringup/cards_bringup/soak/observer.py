@@ -10,7 +10,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -25,7 +25,7 @@ from rclpy.serialization import deserialize_message
 from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 
-from cards_bringup.soak.judge import Seen
+from cards_bringup.soak.judge import Seen, count_missed
 
 DEPTH = 5000
 """Messages that may wait: an observer that is late must not lose any."""
@@ -59,13 +59,15 @@ class Observer(Node):
         self._low = dict(zip(muscles, low, strict=True))
         self._high = dict(zip(muscles, high, strict=True))
         self.states: list[tuple[float, float, list[float]]] = []
-        self.commands: list[tuple[float, float, bool]] = []
+        self.commands: list[tuple[float, float, bool, int]] = []
+        self._due: set[int] = set()  # numbers that the next commands of known publishers have
         self.oversized = 0
         qos = QoSProfile(
             history=HistoryPolicy.KEEP_LAST, depth=DEPTH, reliability=ReliabilityPolicy.RELIABLE
         )
-        for topic, take in (("muscle_states", self._state), ("force_command", self._command)):
-            self.create_subscription(JointState, topic, take, qos, raw=True)
+        self.create_subscription(JointState, "muscle_states", self._state, qos, raw=True)
+        command: Any = self._command  # rclpy's types know no information with raw messages
+        self.create_subscription(JointState, "force_command", command, qos, raw=True)
 
     def _read(self, data: bytes) -> Any:
         if len(data) > LARGEST:
@@ -81,10 +83,11 @@ class Observer(Node):
         tensions = [found.get(name, float("nan")) for name in self._muscles]
         self.states.append((now, _seconds(message), tensions))
 
-    def _command(self, data: bytes) -> None:
+    def _command(self, data: bytes, info: Mapping[str, int]) -> None:
         now, message = time.monotonic(), self._read(data)
+        missed = count_missed(self._due, info["publication_sequence_number"])
         if message is not None:
-            self.commands.append((now, _seconds(message), self._valid(message)))
+            self.commands.append((now, _seconds(message), self._valid(message), missed))
 
     def _valid(self, message: Any) -> bool:
         """Tell whether a host may obey: each muscle once, a number within its limits."""
@@ -109,6 +112,7 @@ class Observer(Node):
             command_wall=np.array([c[0] for c in self.commands]),
             command_stamp=np.array([c[1] for c in self.commands]),
             command_valid=np.array([c[2] for c in self.commands], dtype=bool),
+            command_missed=np.array([c[3] for c in self.commands], dtype=int),
         )
 
 

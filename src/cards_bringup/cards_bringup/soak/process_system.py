@@ -57,11 +57,13 @@ class ProcessSystem(System):
             raise CardsError(f"./cards demo ended with code {code}: {life.tail}")
         self._right = self._summary(out)["trajectory_sha256"]
 
-    def _begin(self, folder: Path, mode: str = "lockstep") -> tuple[Life, Path]:
+    def _begin(
+        self, folder: Path, mode: str = "lockstep", duration: float = DURATION
+    ) -> tuple[Life, Path]:
         self._runs += 1
         out = folder / f"run_{self._runs}"
-        words = python("cards_bringup", "demo", self.plan.robot, "--no-ros", "--headless")
-        words += ["--mode", mode, "--duration", f"{DURATION:g}", "--out", str(out)]
+        words = python("cards_bringup", "demo", str(self._model), "--no-ros", "--headless")
+        words += ["--mode", mode, "--duration", f"{duration:g}", "--out", str(out)]
         life = self.processes.start("demo", words)
         life.expected = (0, 1, 2, 130, -9)  # judged by those who know which one
         return life, out
@@ -188,12 +190,7 @@ class ProcessSystem(System):
     def _model_changed(self, fault: Fault) -> str:
         """Break the model's file while it runs: who has read it goes on."""
         before = self._model.read_text(encoding="utf-8")
-        self._runs += 1
-        out = self.folder / f"run_{self._runs}"
-        words = python("cards_bringup", "demo", str(self._model), "--no-ros", "--headless")
-        words += ["--mode", "lockstep", "--duration", f"{DURATION:g}", "--out", str(out)]
-        life = self.processes.start("demo", words)
-        life.expected = (0, 1, 2)
+        life, out = self._begin(self.folder)
         moving = self._moving(life, out)
         try:
             self._model.write_text(
@@ -204,20 +201,11 @@ class ProcessSystem(System):
                 self._check("a model that changed under way", code, (0,), life)
                 if code == 0:
                     self._same("a model that changed under way", out)
-            again, _out = self._begin_with(self._model)
+            again, _out = self._begin(self.folder, duration=1.0)
             self._check("a model with a negative mass", self._wait(again), (2,), again)
         finally:
             self._model.write_text(before, encoding="utf-8")
         return f"code {code}"
-
-    def _begin_with(self, model: Path) -> tuple[Life, Path]:
-        self._runs += 1
-        out = self.folder / f"run_{self._runs}"
-        words = python("cards_bringup", "demo", str(model), "--no-ros", "--headless")
-        words += ["--mode", "lockstep", "--duration", "1", "--out", str(out)]
-        life = self.processes.start("demo", words)
-        life.expected = (0, 1, 2)
-        return life, out
 
     def finish(self) -> None:
         """Judge what processes leave."""

@@ -37,6 +37,7 @@ class Life:
         end: When it ended, [s]; None: it runs.
         expected: Exit codes that it may end with; empty: it must not end.
         memory: Time [s] and resident memory [MB].
+        settled: From when on it did what it is for, [s]; None: not yet.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Life:
     end: float | None = None
     expected: tuple[int, ...] = ()
     memory: list[tuple[float, float]] = field(default_factory=list)
+    settled: float | None = None
 
     @property
     def tail(self) -> str:
@@ -106,6 +108,12 @@ class Processes:
             if life.name == name and life.end is None:
                 return life
         return None
+
+    def settle(self) -> None:
+        """Say that all processes that run do what they are for."""
+        for life in self.lives:
+            if life.end is None and life.settled is None:
+                life.settled = time.monotonic()
 
     def kill(self, life: Life) -> None:
         """Kill a process, as a power cut or the kernel's memory killer would."""
@@ -173,7 +181,7 @@ class Processes:
         for life in self.lives:
             if life.process.returncode not in life.expected and life.end is not None:
                 found.append(_wrong_end(life))
-            gained = memory_growth(life.memory)
+            gained = 0.0 if life.settled is None else memory_growth(life.memory, life.settled)
             if gained > growth:
                 found.append(
                     Violation(

@@ -37,6 +37,7 @@ from cards_core.formats import load
 from cards_core.formats.locate import find_model
 from cards_core.loop.run_log import ROWS_PER_WRITE, SIMULATOR_LOG, recover
 from cards_core.typing import Array
+from cards_ros.topics import COMMAND_QOS, MODEL_QOS
 
 START_TIME = 300.0
 """In which the first commands must come, [s]: the first time the model is compiled."""
@@ -54,8 +55,9 @@ TIMEOUT = 0.1
 AT_LEAST = 0.5
 """A controller that is away so long must have been noticed, [s]."""
 
-GIANT_COST = 100.0
-"""A reader keeps room for the largest message that it has seen, however often it comes, [MB]."""
+GIANT_COST = 11.0 * (MODEL_QOS.depth + COMMAND_QOS.depth + 4)
+"""Of giant messages, once, [MB]: a reader keeps room for as many as its history holds, 10 MB each
+with what belongs to them; four are under way or being read."""
 
 FORTH = 10
 """Commands that show that the controller is back."""
@@ -132,6 +134,7 @@ class RosSystem(System):
     def first_commands(self) -> None:
         """Wait for them. Raises `CardsError` if none come."""
         self.until(self.commanded, "the first commands", START_TIME)
+        self.processes.settle()
 
     def before_nodes(self) -> None:
         """Start what nodes need."""
@@ -227,6 +230,7 @@ class RosSystem(System):
             self.until(forth, "a command", RECOVERY_TIME)
             if self.episode.system == "page":
                 self.until(lambda: listening(self.port), "the page", RECOVERY_TIME)
+            self.processes.settle()
         except CardsError as error:
             self.violate("commanded again after a fault", str(error))
 

@@ -11,8 +11,6 @@ from cards_bringup.bootstrap import ros
 from cards_bringup.bootstrap.environment import Environment
 from cards_bringup.bootstrap.reporting import SetupError
 
-pytestmark = pytest.mark.serial
-
 SOURCED = {"ROS_DISTRO": "jazzy", "ROS_VERSION": "2", "AMENT_PREFIX_PATH": "/opt/ros/jazzy"}
 
 

@@ -7,8 +7,6 @@ import pytest
 
 from cards_bringup.cli import main
 
-pytestmark = pytest.mark.serial
-
 
 @pytest.fixture
 def check(capsys):

@@ -1,6 +1,7 @@
 """The command line: dispatch, errors, exit codes, and the small commands."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -13,8 +14,6 @@ import pytest
 from cards_bringup import cli
 from cards_bringup.cli import test as test_command
 from cards_core.errors import CardsError
-
-pytestmark = pytest.mark.serial
 
 TOP = Path(__file__).resolve().parents[4]
 
@@ -205,11 +204,21 @@ def test_broken_model_does_not_hide_the_others(tmp_path, monkeypatch, capsys):
 
 
 def test_tests_run_apart_from_the_user_s_robots():
-    env = test_command.isolated({"ROS_DOMAIN_ID": "7", "KEPT": "1"}, 61)
+    env = test_command.isolated({"ROS_DOMAIN_ID": "7", "KEPT": "1"}, 61, Path("unused"))
     assert env["ROS_DOMAIN_ID"] == "61"
     assert env["KEPT"] == "1"
     assert env["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "LOCALHOST"
     assert env["GZ_IP"] == "127.0.0.1"
+
+
+def test_modules_are_compiled_once_and_not_beside_their_sources(tmp_path):
+    assert "PYTHONPYCACHEPREFIX" not in test_command.isolated({}, 61, tmp_path)
+    (tmp_path / "module.py").write_text("import sys\n")
+    forbidden = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    env = test_command.isolated(forbidden, 61, tmp_path / "compiled")
+    subprocess.run([sys.executable, "-c", "import module"], cwd=tmp_path, env=env, check=True)
+    assert not (tmp_path / "__pycache__").exists()
+    assert len(list((tmp_path / "compiled").rglob("module.*.pyc"))) == 1
 
 
 @pytest.mark.parametrize("rest", [["-k", "wrench", "-x"], ["-x"], ["src/a", "-x"], []])
@@ -234,6 +243,8 @@ def test_everything_runs_side_by_side_and_a_part_does_not(monkeypatch):
     assert "loadscope" in line
     assert "-n" not in alone
     assert line[-1] == f"not {alone[-1]}"
+    assert "tests/test_hil.py" in alone
+    assert not any("cards_core" in word for word in alone)
     (part,) = test_command.commands(["src/cards_core"], dev=False)
     monkeypatch.setattr(test_command.os, "cpu_count", lambda: 1)
     (single,) = test_command.commands([], dev=False)

@@ -14,8 +14,6 @@ from cards_bringup.option_types import COUNT, SEED, Number, WholeNumber
 from cards_bringup.vectors import vector
 from cards_core.errors import ShapeError
 
-pytestmark = pytest.mark.serial
-
 BAD = ("nan", "inf", "-inf", "1e400", "", "one")
 
 COMMANDS = [

@@ -6,8 +6,6 @@ import pytest
 
 from cards_bringup.cli import main
 
-pytestmark = pytest.mark.serial
-
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):

@@ -10,8 +10,6 @@ from cards_bringup.cli.analyse.point_options import assignments, option_values
 from cards_core.analysis.conditions.registry import CONDITIONS
 from cards_core.errors import CardsError
 
-pytestmark = pytest.mark.serial
-
 DOCS = Path(__file__).resolve().parents[4] / "docs"
 
 OPTIONS = [(name, item) for name, kind in CONDITIONS.items() for item in kind.options.parameters()]

@@ -9,8 +9,6 @@ from cards_core.control import controller_kinds, controller_parameters
 from cards_core.control.ctc_joint import CtcJoint
 from cards_core.formats import load
 
-pytestmark = pytest.mark.serial
-
 OTHERS = """
 from cards_core.control.ctc_joint import CtcJoint
 from cards_core.control.interface import Controller

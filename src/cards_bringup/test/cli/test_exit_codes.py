@@ -17,8 +17,6 @@ from cards_core.formats import load
 from cards_core.rods.analysis.workspace_slice import SliceStatus
 from cards_core.rods.status import RodStatus
 
-pytestmark = pytest.mark.serial
-
 TOP = Path(__file__).resolve().parents[4]
 
 POSES = "joint_1,joint_2\n0.3,-0.5\n"

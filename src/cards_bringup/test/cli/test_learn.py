@@ -10,8 +10,6 @@ from cards_core.control.cpg.parameters import read_parameters
 from cards_core.parameters.parameter_file import load_parameters
 from cards_learning.folder import JOURNAL
 
-pytestmark = pytest.mark.serial
-
 
 @pytest.fixture
 def experiment(tmp_path, monkeypatch):

@@ -15,8 +15,6 @@ from cards_core.formats import load
 from cards_core.rods import read_rod_robot
 from cards_core.table_files import open_csv
 
-pytestmark = pytest.mark.serial
-
 TREE = load("planar_2r").tree
 NAMES = TREE.position_names
 RODS = read_rod_robot("planar_3efr")

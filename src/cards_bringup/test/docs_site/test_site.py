@@ -16,7 +16,6 @@ pytest.importorskip("rclpy", reason="rclpy is not installed: nodes declare topic
 
 TOP = checkout()
 pytestmark = [
-    pytest.mark.serial,
     pytest.mark.skipif(TOP is None, reason="needs the checkout: its docs are not installed"),
 ]
 

@@ -9,8 +9,6 @@ from cards_bringup import doctor
 from cards_bringup.gazebo import installation
 from cards_bringup.gazebo.installation import EmbeddedPython, examine, problem, python_environment
 
-pytestmark = pytest.mark.serial
-
 
 def parts(findings):
     return {finding.part: finding for finding in findings}

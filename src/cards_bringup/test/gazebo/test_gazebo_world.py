@@ -16,8 +16,6 @@ from cards_core.robot.terrain import read_terrain, terrain_model
 from cards_core.shared_files import shared_folder
 from cards_sim.node_parameters import general_parameters
 
-pytestmark = pytest.mark.serial
-
 WORLDS = sorted((shared_folder() / "worlds").glob("*.sdf"))
 
 

@@ -8,6 +8,8 @@ import pytest
 from cards_bringup.soak.judge import (
     BoardSample,
     Seen,
+    command_within_limits,
+    count_missed,
     judge_board,
     judge_topics,
     memory_growth,
@@ -33,6 +35,7 @@ def host(*, commands_until=np.inf, obeys=TIMEOUT, seconds=3.0, delay=0.02, valid
         100.0 + answered + delay,
         answered,
         np.full(len(answered), valid),
+        np.zeros(len(answered), dtype=int),
     )
 
 
@@ -80,6 +83,7 @@ def test_a_late_command_of_an_old_state_does_not_move_the_robot():
     seen.command_wall = np.append(seen.command_wall, late)
     seen.command_stamp = np.append(seen.command_stamp, np.full(len(late), 0.5))
     seen.command_valid = np.append(seen.command_valid, np.full(len(late), True))
+    seen.command_missed = np.append(seen.command_missed, np.zeros(len(late), dtype=int))
     assert invariants(judge(seen)) == {"no stale command"}
 
 
@@ -101,6 +105,7 @@ def test_a_host_that_starts_again_owes_nothing_to_its_former_life():
         first.command_wall,
         first.command_stamp,
         first.command_valid,
+        first.command_missed,
     )
     assert len(both.lives()) == 2
     found = judge(both)
@@ -149,9 +154,56 @@ def test_a_board_whose_watchdog_is_late(stages):
     assert invariants(judge_board(board(stages), HIGH)) == {"watchdog of the board"}
 
 
+def test_commands_that_the_observer_missed():
+    """A host may find a publisher before the observer does: the first number tells."""
+    seen = host()
+    kept = seen.command_stamp > 1.0
+    late = Seen(
+        seen.state_wall,
+        seen.state_stamp,
+        seen.tensions,
+        seen.command_wall[kept],
+        seen.command_stamp[kept],
+        seen.command_valid[kept],
+        seen.command_missed[kept],
+    )
+    assert invariants(judge(late)) == {"no stale command"}
+    late.command_missed[0] = np.count_nonzero(~kept)
+    assert judge(late).violations == []
+    late.command_missed[0] -= 60  # 60 periods are more than the host may go on
+    assert invariants(judge(late)) == {"no stale command"}
+
+
+def test_missed_messages_are_counted_for_each_publisher():
+    due = set()
+    # one publisher from its third message on; another one from its first on
+    numbers = [3, 4, 5, 1, 6, 2, 7, 3]
+    assert [count_missed(due, n) for n in numbers] == [2, 0, 0, 0, 0, 0, 0, 0]
+    numbers = [601, 602, 605, 4, 606, 3000]  # a gap; the second one goes on; a large gap
+    assert [count_missed(due, n) for n in numbers] == [500, 0, 2, 0, 0, 500]
+    assert count_missed(due, 9) == 8  # a third one
+
+
 def test_a_board_that_pulls_too_much():
-    samples = board([("ACTIVE", 5)], force=104.0)
-    assert invariants(judge_board(samples, HIGH)) == {"tensions within limits"}
+    over = board([("ACTIVE", 20)], force=124.0)
+    assert invariants(judge_board(over, HIGH)) == {"tensions within limits"}
+    assert invariants(judge_board(board([("ACTIVE", 5)], force=np.nan), HIGH)) == {
+        "tensions within limits"
+    }
+
+
+def test_a_board_may_overshoot_and_lets_go_of_what_is_too_much():
+    assert judge_board(board([("ACTIVE", 20)], force=119.0), HIGH).violations == []
+    samples = board([("ACTIVE", 20)])
+    short = [replace(s, tension=np.full(2, 130.0)) if i < 9 else s for i, s in enumerate(samples)]
+    assert judge_board(short, HIGH).violations == []
+
+
+def test_commands_on_their_way_to_a_board():
+    assert command_within_limits(1.0, np.array([0.0, 100.0]), HIGH) == []
+    for value in (100.1, -0.1, np.nan):
+        (found,) = command_within_limits(1.0, np.array([50.0, value]), HIGH)
+        assert found.invariant == "tensions within limits"
 
 
 def test_a_board_that_restarts_begins_anew():
@@ -173,8 +225,8 @@ def test_rows_of_a_log():
 
 def test_memory():
     t = np.arange(0.0, 100.0, 0.5)
-    flat = [(x, 100.0 + 50.0 * (x < 5.0)) for x in t]  # a start that takes more does not count
-    assert memory_growth(flat) == pytest.approx(0.0)
+    flat = [(x, 100.0 - 50.0 * (x < 25.0)) for x in t]  # starting takes memory
+    assert memory_growth(flat, settled=20.0) == pytest.approx(0.0)
     leak = [(x, 100.0 + x) for x in t]
-    assert memory_growth(leak) == pytest.approx(67.5, abs=2.0)
-    assert memory_growth(leak[:10]) == 0.0
+    assert memory_growth(leak, settled=0.0) == pytest.approx(67.5, abs=2.0)
+    assert memory_growth(leak[:10], settled=0.0) == 0.0

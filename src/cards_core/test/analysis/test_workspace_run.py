@@ -367,7 +367,8 @@ def test_a_full_disk_is_an_error_that_can_be_resumed(tmp_path, reference):
     limited = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({size + 512},) * 2)\n"
     out = tmp_path / "out"
     process = subprocess.run(
-        [sys.executable, "-c", limited + RUN, out, source],
+        # -B: Python takes no notice if a compiled module is cut short
+        [sys.executable, "-B", "-c", limited + RUN, out, source],
         env={
             **os.environ,
             "CARDS_TEST_CONDITIONS": "1",

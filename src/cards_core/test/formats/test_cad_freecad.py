@@ -35,8 +35,6 @@ from cards_core.dynamics import make_dynamics
 from cards_core.errors import DescriptionError
 from cards_core.formats.cad import Reader, import_cad
 
-pytestmark = pytest.mark.serial
-
 STEEL_PINS = 'material: aluminium\nbodies:\n  "*pin": {material: steel}\n'
 
 

@@ -29,8 +29,6 @@ from cards_core.formats.imports.model import write_imported
 from cards_core.formats.sdf.reader import read_sdf
 from cards_core.spatial import Pose
 
-pytestmark = pytest.mark.serial
-
 
 @pytest.fixture(scope="module")
 def reader():

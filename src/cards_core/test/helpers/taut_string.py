@@ -38,7 +38,13 @@ def _outside(shape, x):
 
 
 def taut_length(shape, start, end, side, links=400):
-    """Return the length of the string, [m].
+    """Return the length of the string, [m]; arguments as of `taut_string`."""
+    x = taut_string(shape, start, end, side, links)
+    return float(np.linalg.norm(np.diff(x, axis=0), axis=1).sum())
+
+
+def taut_string(shape, start, end, side, links=400):
+    """Return the points of the string, shape (links + 1, 3), [m].
 
     Args:
         shape: The surface.
@@ -61,4 +67,4 @@ def taut_length(shape, start, end, side, links=400):
             if abs(length - before) < 1e-10:
                 break
             before = length
-    return float(length)
+    return x

@@ -12,8 +12,6 @@ import pytest
 from cards_core.errors import ShapeError
 from cards_core.loop.run_log import ROWS_PER_WRITE, RunLog, begun, part_paths, recover
 
-pytestmark = pytest.mark.serial
-
 
 @pytest.mark.parametrize("rows", [0, 1, ROWS_PER_WRITE, 3 * ROWS_PER_WRITE + 17])
 def test_rows_come_back(tmp_path, rows):

@@ -15,8 +15,6 @@ from cards_hardware.protocol.generate import checkout, host_frames
 CHECK = Path(__file__).with_name("line_thread_check.c")
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Wno-sign-conversion", "-Werror"]
 
-pytestmark = pytest.mark.serial
-
 
 def build(folder, compiler, *flags):
     """Compile the check program; returns the compiler's result and the program."""

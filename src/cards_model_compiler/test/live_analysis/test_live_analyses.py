@@ -22,8 +22,6 @@ from cards_model_compiler.live_analysis.analyses import (
 )
 from random_robots import random_robot
 
-pytestmark = pytest.mark.serial
-
 ROBOTS = ("planar_2r", "wrap_elbow", "spherical_2s", "ball")
 
 

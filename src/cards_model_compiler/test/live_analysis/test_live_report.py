@@ -18,8 +18,6 @@ from cards_model_compiler.live_analysis.parameters import make_analyses, make_st
 from cards_model_compiler.live_analysis.report import PoseReport
 from cards_model_compiler.live_analysis.workers import Outcome
 
-pytestmark = pytest.mark.serial
-
 ROBOT = load("planar_2r")
 
 

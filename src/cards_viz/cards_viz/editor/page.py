@@ -241,14 +241,14 @@ class EditorPage(Page[EditorView]):
     # Analysis ---------------------------------------------------------------------------------
 
     def _analyse(self) -> None:
-        """Analyse the newest view whenever there is one; keep what is not saved."""
+        """Analyse the newest view as often as results are shown; keep what is not saved."""
         seen, kept = 0, time.monotonic()
         while not self._ended.is_set():
             self._wake.wait(KEEP_PERIOD)
             self._wake.clear()
             count, view = self._asked.get()
             if view is not None and count != seen:
-                seen = count
+                seen, begin = count, time.monotonic()
                 try:
                     if not np.array_equal(self._live.q, view.q):
                         self._live.pose(view.q)
@@ -261,6 +261,8 @@ class EditorPage(Page[EditorView]):
                     self.problem = f"analysis failed: {error}"
                 self.analyses += 1
                 self.show(self._asked.get()[1] or view)
+                # what comes meanwhile is analysed then, the newest of it
+                self._ended.wait(max(0.0, begin + self.texts_every - time.monotonic()))
             if time.monotonic() - kept > KEEP_PERIOD:
                 kept = time.monotonic()
                 self._keep_unsaved()

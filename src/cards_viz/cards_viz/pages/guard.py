@@ -59,6 +59,26 @@ SCRIPT = """<script>
       const plain = kind.startsWith("webgl") ? {...options, antialias: false} : options;
       return get.call(this, kind, plain);
     };
+    // viser draws a sheet over the whole picture for a background image, even if there is none
+    const gl = WebGL2RenderingContext.prototype;
+    const {shaderSource, attachShader, useProgram, drawElements} = gl;
+    const sheets = new WeakSet();
+    let sheet = false;
+    gl.shaderSource = function (shader, text) {
+      if (/uniform sampler2D depthMap;[^]*uniform bool hasDepth;/.test(text)) sheets.add(shader);
+      shaderSource.call(this, shader, text);
+    };
+    gl.attachShader = function (program, shader) {
+      if (sheets.has(shader)) sheets.add(program);
+      attachShader.call(this, program, shader);
+    };
+    gl.useProgram = function (program) {
+      sheet = program !== null && sheets.has(program);
+      useProgram.call(this, program);
+    };
+    gl.drawElements = function (...values) {
+      if (!sheet) drawElements.apply(this, values);
+    };
   }
   const post = Worker.prototype.postMessage;
   Worker.prototype.postMessage = function (data, ...rest) {
@@ -142,9 +162,10 @@ SCRIPT = """<script>
 %(style)s
 </style>
 """
-"""Of the page: the websocket gets the token too, there is no antialiasing where pictures are
-computed without a graphics processor, a form is submitted when what was typed has been sent, ``?``
-lists the keys (as Ctrl-K does), and the controls of spectators are grey."""
+"""Of the page: the websocket gets the token too, there is neither antialiasing nor a sheet for a
+background image where pictures are computed without a graphics processor, a form is submitted when
+what was typed has been sent, ``?`` lists the keys (as Ctrl-K does), and the controls of spectators
+are grey."""
 
 STYLE = """
 @media (max-width: 576px) {

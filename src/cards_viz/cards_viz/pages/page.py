@@ -244,6 +244,11 @@ class Page(ABC, Generic[ShownT]):
         """Whether an open page computes its pictures without a graphics processor."""
         return any(draws_in_software(self.server, number) for number in self.server.get_clients())
 
+    @property
+    def texts_every(self) -> float:
+        """Minimum time between two updates of texts and charts in the pages now open, [s]."""
+        return max(self.text_period, SLOW_TEXT_PERIOD if self.in_software else 0.0)
+
     def _add_camera_button(self) -> None:
         """Add a button that fits the robot into the picture, at the current layout position."""
         button = self.server.gui.add_button("Reset camera", icon=viser.Icon.CAMERA, color="gray")
@@ -357,8 +362,7 @@ class Page(ABC, Generic[ShownT]):
         """Send what is due, unless the pages are still busy with the last update."""
         if now < self._send_at or not (self._scene_due or self._texts_due):
             return
-        period = max(self.text_period, SLOW_TEXT_PERIOD if self.in_software else 0.0)
-        texts = self._texts_due and now - self._texts_sent >= period
+        texts = self._texts_due and now - self._texts_sent >= self.texts_every
         if not (self._scene_due or texts):
             return
         with self.server.atomic():

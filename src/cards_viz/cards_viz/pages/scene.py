@@ -1,8 +1,7 @@
-"""What the 3-D scenes of all pages share: set-up, camera, near plane, arrows."""
+"""What the 3-D scenes of all pages share: set-up, camera, light, arrows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,49 +72,6 @@ def frame_points(
     distance = float(np.max(np.maximum(sideways, upwards) + seen[:, 2]))
     center = middle @ axes
     return Camera(center + max(distance, 1e-3) * back, center, fov)
-
-
-BEYOND = 1.02
-"""A near plane beyond the sheet, in units of the page."""
-
-CLOSE = 0.01
-"""The near plane while somebody looks at details, relative to the size of what is drawn."""
-
-MARGIN = 0.2
-"""How far things may move out of their box, relative to its size; time to zoom in, too."""
-
-
-class NearPlane:
-    """Moves the near planes of all pages of a server with their cameras.
-
-    viser draws an invisible sheet over the whole picture, one unit of length in front of the
-    camera, for a background image, even if there is none. Without a graphics processor, the sheet
-    costs as much time as all the rods. Nothing in front of the near plane is drawn, so the near
-    plane is put just beyond the sheet, as long as nothing else is that close.
-
-    Args:
-        box: Returns the corners, lower and upper, of a box around all that is drawn.
-        size: Of what is drawn.
-    """
-
-    def __init__(self, box: Callable[[], tuple[Array, Array]], size: float) -> None:
-        self._box, self._size = box, size
-
-    def distance(self, position: Vector3) -> float:
-        """Return the near plane's distance from a camera at a position."""
-        lower, upper = self._box()
-        outside = np.maximum(lower - position, position - upper)
-        away = float(np.linalg.norm(np.maximum(outside, 0.0)))
-        return BEYOND if away > BEYOND + MARGIN * self._size else CLOSE * self._size
-
-    def follow(self, client: viser.ClientHandle) -> None:
-        """Adjust the near plane of a page whenever its camera moves."""
-
-        def update(camera: viser.CameraHandle) -> None:
-            camera.near = self.distance(camera.position)
-
-        update(client.camera)
-        client.camera.on_update(update)
 
 
 def set_up(api: viser.SceneApi) -> None:

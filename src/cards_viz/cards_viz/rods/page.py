@@ -15,7 +15,7 @@ import viser
 
 from cards_core.rods.robots.robot import BaseKind, RodRobot
 from cards_viz.pages.page import Page
-from cards_viz.pages.scene import Camera, NearPlane
+from cards_viz.pages.scene import Camera
 from cards_viz.pages.states import StatesPanel
 from cards_viz.pages.widgets import DrawingPanel, LivePlot, guarded
 from cards_viz.rods.interface import RodCommands, RodSnapshot
@@ -86,8 +86,6 @@ class RodPage(Page[RodSnapshot]):
         self._build_plots()
         self._connect_gizmo()
         self._start()
-        near = NearPlane(self._nodes.box, self._nodes.size)
-        self.server.on_client_connect(near.follow)
 
     # Panels -----------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """The 3-D scene of the page of a rod robot: bodies, coloured tubes, ground, gizmo, collapse.
 
 Robots of all sizes are drawn with the same size, `SIZE` units of length of the page: that is what
-the near plane (`cards_viz.pages.scene`), shadows and keys of viser are made for.
+shadows and keys of viser are made for.
 """
 
 from __future__ import annotations
@@ -84,10 +84,6 @@ class RodPageScene:
             visible=False,
         )
         self.collapse_wanted = self._gizmo_wanted = True
-
-    def box(self) -> tuple[Array, Array]:
-        """Return `lower` and `upper`."""
-        return self.lower, self.upper
 
     def camera(self, aspect: float) -> Camera:
         """Return the camera that lets the robot fill a picture of this aspect."""

@@ -92,7 +92,7 @@ class Newcomer:
         end = since + PATIENCE
         while time.monotonic() < since + 0.7:
             (client,) = self.view.server.get_clients().values()
-            box = self.page.locator("canvas").first.bounding_box()
+            box = self.page.locator("canvas[data-engine]").bounding_box()
             now = (*client.camera.position, *box.values())
             if now != before:
                 before, since = now, time.monotonic()
@@ -103,7 +103,7 @@ class Newcomer:
         """Return where a point of the world is on the page."""
         (client,) = self.view.server.get_clients().values()
         camera = client.camera
-        box = self.page.locator("canvas").first.bounding_box()
+        box = self.page.locator("canvas[data-engine]").bounding_box()
         forward = np.array(camera.look_at) - np.array(camera.position)
         forward /= np.linalg.norm(forward)
         right = np.cross(forward, np.array(camera.up_direction))
@@ -190,13 +190,13 @@ def open_page(chromium, view, **options):
     page.set_default_timeout(1e3 * PATIENCE)
     newcomer = Newcomer(view, page)
     page.goto(view.url)
-    page.wait_for_selector("canvas")
+    page.wait_for_selector("canvas[data-engine]")
     wait_for(lambda: view.server.get_clients(), "the page to connect")
     page.locator(".mantine-Notification-closeButton").first.click(force=True)
     wait_for(lambda: view.watching == 1, "the first picture")
 
     def fitted():
-        box = page.locator("canvas").first.bounding_box()
+        box = page.locator("canvas[data-engine]").bounding_box()
         shape = box["width"] / box["height"]
         return all(abs(fit / shape - 1.0) < 0.03 for fit in view._fitted.values())
 
@@ -370,7 +370,7 @@ def test_what_is_typed_and_chosen_is_applied(chromium, tmp_path):
         wait_for(lambda: biceps().path[2].position[1] == 0.0025, "the point")
         assert biceps().path[2].position[0] == 0.012  # not touched, all its digits
         me.drawn()
-        box = me.page.locator("canvas").first.bounding_box()
+        box = me.page.locator("canvas[data-engine]").bounding_box()
         me.page.mouse.click(box["x"] + 20.0, box["y"] + 20.0)  # beside the robot
         me.page.keyboard.press("Control+z")
         wait_for(lambda: biceps().path[2].position[1] == 0.0, "Ctrl-Z")
@@ -379,6 +379,47 @@ def test_what_is_typed_and_chosen_is_applied(chromium, tmp_path):
         assert me.errors == []
         me.page.close()
     assert load(file).muscles[0].kind == "series_elastic"
+
+
+COUNT_SHEETS = """
+window.drawn = {sheets: 0, others: 0, known: 0};
+(() => {
+    const gl = WebGL2RenderingContext.prototype;
+    const {linkProgram, useProgram, drawElements} = gl;
+    const sheets = new Set();
+    let current = null;
+    gl.linkProgram = function (program) {
+        linkProgram.call(this, program);
+        const texts = this.getAttachedShaders(program).map(s => this.getShaderSource(s));
+        if (texts.some(text => /readDepth/.test(text))) sheets.add(program);
+        window.drawn.known = sheets.size;
+    };
+    gl.useProgram = function (program) { current = program; useProgram.call(this, program); };
+    gl.drawElements = function (...values) {
+        window.drawn[sheets.has(current) ? "sheets" : "others"] += 1;
+        drawElements.apply(this, values);
+    };
+})();
+"""
+"""Counts what is drawn: the sheet that viser has for a background image, and all else."""
+
+
+def test_a_page_without_graphics_processor_draws_no_background_image(chromium, tmp_path):
+    """It would take a third of the time of a picture of roboy_arm."""
+    file = tmp_path / "model.sdf"
+    file.write_bytes(Path(load("wrap_elbow").source).read_bytes())
+    with EditorPage(MuscleEditor(file), port=0) as view:
+        page = chromium.new_page(viewport={"width": 900, "height": 600})
+        page.set_default_timeout(1e3 * PATIENCE)
+        page.add_init_script(COUNT_SHEETS)
+        page.goto(view.url)
+        page.wait_for_selector("canvas[data-engine]")
+        wait_for(lambda: view.watching == 1, "the first picture")
+        wait_for(lambda: page.evaluate("window.drawn.others") > 20, "more pictures")
+        drawn = page.evaluate("window.drawn")
+        assert drawn["known"] == 1
+        assert drawn["sheets"] == 0
+        page.close()
 
 
 def test_the_page_of_a_phone(chromium, tmp_path):
@@ -391,10 +432,10 @@ def test_the_page_of_a_phone(chromium, tmp_path):
         page.set_default_timeout(1e3 * PATIENCE)
         newcomer = Newcomer(view, page)
         page.goto(view.url)
-        page.wait_for_selector("canvas")
+        page.wait_for_selector("canvas[data-engine]")
         wait_for(lambda: view.watching == 1, "the first picture")
         page.locator(".mantine-Notification-closeButton").first.click(force=True)
-        box = page.locator("canvas").first.bounding_box()
+        box = page.locator("canvas[data-engine]").bounding_box()
         assert box["width"] == 400
         assert box["height"] > 300
         button = page.get_by_role("button", name="New muscle").bounding_box()

@@ -15,10 +15,13 @@ import os
 import shutil
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from muscle_page_rate import computed
 from rod_page_rate import ARGUMENTS, COUNT
+from viser.infra._async_message_buffer import AsyncMessageBuffer
 
 from cards_core.editing.editor import MuscleEditor
 from cards_core.formats.locate import find_model
@@ -27,12 +30,29 @@ from cards_viz.editor.session import Selection
 from cards_viz.pages import page as pages
 
 
-def measure(view, seconds, seen):
-    """Drag the selected point for a while; return what happened a second."""
+def sent_messages():
+    """Return a counter of the messages of all servers from now on, by type."""
+    counts, push = Counter(), AsyncMessageBuffer.push
+
+    def counted(self, message):
+        counts[type(message).__name__] += 1
+        push(self, message)
+
+    AsyncMessageBuffer.push = counted
+    return counts
+
+
+def measure(view, seconds, seen, messages):
+    """Drag the selected point for a while; return what happened a second, and what it took.
+
+    The processor times are those that the server and the processes of the browser compute for one
+    update and one redraw: what to compare on a machine that does other things too.
+    """
     session = view.session
     place = session.point_place()
     session.drag_point("start", place)
-    before = view.updates, view.analyses, seen()
+    before = view.updates, view.analyses, seen(), messages.total(), time.process_time()
+    used = computed(os.getpid())
     begin, events, now = time.monotonic(), 0, 0.0
     while now < seconds:
         now = time.monotonic() - begin
@@ -40,15 +60,25 @@ def measure(view, seconds, seen):
         session.drag_point("update", place + step)
         events += 1
         time.sleep(max(0.0, events / 60.0 - (time.monotonic() - begin)))
-    after = view.updates, view.analyses, seen()
+    after = view.updates, view.analyses, seen(), messages.total(), time.process_time()
+    now_used = computed(os.getpid())
     session.drag_point("end", place)
     session.undo()
-    sent, analyses, redraws = ((b - a) / now for a, b in zip(before, after, strict=True))
+    sent, analyses, redraws, queued, server = (
+        (b - a) / now for a, b in zip(before, after, strict=True)
+    )
     return {
         "events": round(events / now, 1),
         "updates": round(sent, 1),
         "analyses": round(analyses, 1),
         "redraws": round(redraws, 1),
+        "messages_per_update": round(queued / sent, 1),
+        "server_ms_per_update": round(1e3 * server / sent, 1),
+        "browser_ms_per_redraw": {
+            kind: round(1e3 * (time - used.get(kind, 0.0)) / (redraws * now), 1)
+            for kind, time in now_used.items()
+            if redraws
+        },
         "load": round(os.getloadavg()[0], 1),
     }
 
@@ -69,6 +99,8 @@ def main():
         view = stack.enter_context(EditorPage(MuscleEditor(file), port=0))
         view.session.select(Selection(view.session.editor.robot.muscles[0].name, 0))
 
+        messages = sent_messages()
+
         def seen():
             return 0
 
@@ -85,13 +117,13 @@ def main():
             page.set_default_timeout(120e3)
             page.add_init_script(COUNT)
             page.goto(view.url)
-            page.wait_for_selector("canvas")
+            page.wait_for_selector("canvas[data-engine]")  # charts have one too
             time.sleep(8.0)  # the first pictures compile the shaders
 
             def seen():
                 return page.evaluate("window.seen.redraws")
 
-        rounds = [measure(view, given.seconds, seen) for _ in range(given.rounds)]
+        rounds = [measure(view, given.seconds, seen, messages) for _ in range(given.rounds)]
     print(json.dumps({"robot": given.robot, "rounds": rounds}, indent=2))
 
 

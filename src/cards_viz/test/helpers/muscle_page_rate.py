@@ -27,16 +27,23 @@ ROOT = Path(__file__).resolve().parents[4]
 TICK = os.sysconf("SC_CLK_TCK")
 
 
-def computed():
-    """Return the processor time of all processes of Chromium, [s], by their type."""
-    found = {}
+def computed(parent):
+    """Return the processor time of the processes of Chromium below one, [s], by their type."""
+    found, parents, chromium = {}, {}, []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            words = (folder / "cmdline").read_text().split("\0")
+            # a process that has renamed itself separates its words by spaces
+            words = (folder / "cmdline").read_text().replace("\0", " ").split(" ")
             numbers = (folder / "stat").read_text().rpartition(")")[2].split()
         except OSError:  # it has ended
             continue
+        parents[int(folder.name)] = int(numbers[1])
         if "chrom" in words[0]:
+            chromium.append((int(folder.name), words, numbers))
+    for number, words, numbers in chromium:
+        while number not in (0, parent):
+            number = parents.get(number, 0)
+        if number == parent:
             kind = next((w[7:] for w in words if w.startswith("--type=")), "main")
             found[kind] = found.get(kind, 0.0) + (int(numbers[11]) + int(numbers[12])) / TICK
     return found
@@ -44,9 +51,13 @@ def computed():
 
 def measure(page, seconds):
     """Return redraws a second, and the time that one takes."""
-    before, used, begin = page.evaluate("({...window.seen})"), computed(), time.monotonic()
+    before, used, begin = (
+        page.evaluate("({...window.seen})"),
+        computed(os.getpid()),
+        time.monotonic(),
+    )
     time.sleep(seconds)
-    after, now = page.evaluate("({...window.seen})"), computed()
+    after, now = page.evaluate("({...window.seen})"), computed(os.getpid())
     duration, redraws = time.monotonic() - begin, after["redraws"] - before["redraws"]
     return {
         "redraws": round(redraws / duration, 1),

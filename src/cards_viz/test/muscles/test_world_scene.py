@@ -15,8 +15,6 @@ from cards_viz.muscles.page import MusclePage
 from cards_viz.muscles.scene import Scene
 from cards_viz.muscles.world_scene import WorldScene
 
-pytestmark = pytest.mark.serial
-
 SLOPE = """<sdf version="1.11"><world name="slope">
   <model name="ramp"><static>true</static><pose>1 0 0 0 0.5 0</pose><link name="link">
     <visual name="v"><geometry><plane><normal>0 0 1</normal><size>2 2</size></plane></geometry>

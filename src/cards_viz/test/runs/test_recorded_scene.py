@@ -17,8 +17,6 @@ from cards_viz.runs import recording
 from cards_viz.runs.log import SimulatorLog
 from cards_viz.runs.recorded_scene import MOST_FRAMES, RATE, drawn_rows, scene_channels
 
-pytestmark = pytest.mark.serial
-
 
 def log_of(robot, run_arrays, steps=200):
     arrays, _ = run_arrays(robot, steps=steps)

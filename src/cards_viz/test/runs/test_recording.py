@@ -11,8 +11,6 @@ from mcap_ros2.decoder import DecoderFactory
 from cards_viz.runs import recording
 from cards_viz.runs.log import ControllerLog, SimulatorLog
 
-pytestmark = pytest.mark.serial
-
 
 def decode(type_name: str, data: bytes):
     """Decode with the message definition that the recording carries."""

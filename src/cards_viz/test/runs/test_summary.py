@@ -12,8 +12,6 @@ import pytest
 from cards_viz.runs.log import ControllerLog, RunLogError, SimulatorLog
 from cards_viz.runs.summary import KEYS, RunInfo, summarise, trajectory_sha256
 
-pytestmark = pytest.mark.serial
-
 Q = [[0.0, 1.0], [0.5, -0.25], [2.0, 3.0]]
 
 

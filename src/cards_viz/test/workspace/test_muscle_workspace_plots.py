@@ -25,8 +25,6 @@ from cards_viz.workspace.muscle_plots import (
     workspace_figure,
 )
 
-pytestmark = pytest.mark.serial
-
 X, Y, YAW = Axis("x", 0.1, 0.9, 9), Axis("y", 0.9, 0.1, 7), Axis("yaw", -0.5, 0.5, 3)
 POINTS = {
     "map": Grid((X, Y)),

@@ -11,6 +11,7 @@ came there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from cards_core.paths.wrapping.contact_guesses import (
     contact_guesses,
     is_ring,
     lifted,
+    passes_side,
     same_branch,
 )
 from cards_core.paths.wrapping.geodesic import Geodesic, trace
@@ -44,6 +46,10 @@ ROUNDS = 12
 
 SMALLEST_STRIDE = 1e-3
 """Of the continuation from a guessed path, whose ends fit the guess, to the wanted ends."""
+
+WANTED, LAST_RESORT = 3, -1
+"""Levels of paths over one surface: 2 for a minimum and 1 for the side asked for, added; a saddle
+that a guess for minima led to is taken where there is nothing else."""
 
 
 @dataclass(eq=False)
@@ -126,33 +132,48 @@ class Chain:
         p, q = lifted(surface, p), lifted(surface, q)
         here = Placed(surface, np.eye(3), np.zeros(3))
         ring = is_ring(surface, obstacle.side, obstacle.inside)
-        best: tuple[bool, float, Geodesic] | None = None
+        best: tuple[tuple[int, float], Geodesic] | None = None
+        only_way = len(guesses) == 1 or guesses[-1].minimum_only
         # where a primary guess leads to a saddle there is a minimum on either side of it
         enough = sum(guess.primary for guess in guesses)
         for k, guess in enumerate(guesses):
-            if best is not None and best[0] and k >= enough:
+            if best is not None and best[0][0] == WANTED and k >= enough:
                 break
             geodesic, solved = None, False
-            if start is not None and same_branch(surface, p, ring, start.point, guess.start):
-                (geodesic,), solved = solve_path(p, q, [here], [start])
+            known = None if guess.minimum_only else start
+            if known is not None and same_branch(surface, p, ring, known.point, guess.start):
+                (geodesic,), solved = solve_path(p, q, [here], [known])
                 solved = solved and same_branch(surface, p, ring, geodesic.start, guess.start)
             if not solved:
                 geodesic, solved = from_guess(here, guess, p, q)
             if not solved or geodesic is None:
                 continue
-            if len(guesses) == 1 and geodesic.length <= 0.0:
+            if only_way and not guess.minimum_only and geodesic.length <= 0.0:
                 return None, True
             stable = len(guesses) == 1 or is_minimum(p, q, geodesic)
             if guess.primary and not stable:
                 enough += 2
-            length = path_length(p, q, geodesic)
-            if geodesic.length <= 0.0 or (best and (best[0], -best[1]) >= (stable, -length)):
+            contact = geodesic.start, geodesic.end
+            on_side = (
+                len(guesses) == 1
+                or obstacle.side is None
+                or passes_side(surface, (p, q), contact, obstacle.side)
+            )
+            if geodesic.length <= 0.0:
                 continue
-            best = stable, length, geodesic
+            level = 2 * stable + on_side
+            if guess.minimum_only:
+                # a winding of more than half a turn can have two conjugate points, and look stable
+                if not on_side or geodesic.angle > math.pi:
+                    continue
+                level = level if stable else LAST_RESORT
+            rank = level, -path_length(p, q, geodesic)
+            if best is None or rank > best[0]:
+                best = rank, geodesic
         if best is None:
             fallback = start_towards(surface, guesses[0].start, guesses[0].length, p)
             return trace(surface, fallback.point, fallback.tangent, fallback.length), False
-        geodesic = best[2]
+        geodesic = best[1]
         self._warm_start[index] = Start(geodesic.start, geodesic.start_tangent, geodesic.length)
         return geodesic, True
 

@@ -72,6 +72,8 @@ class Guess:
         estimate: Length of the whole path, [m].
         primary: Whether the shortest path may be near it; others only count where the path found
             from a primary one is no minimum.
+        minimum_only: Whether what is found from it counts only if it is on the side asked for, of
+            half a turn at most, and a minimum unless nothing else is found.
     """
 
     start: Vector3
@@ -79,6 +81,7 @@ class Guess:
     length: float
     estimate: float
     primary: bool = False
+    minimum_only: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,10 +169,11 @@ def contact_guesses(
 
     Returns:
         Nothing if the straight line from p to q is the path, or if an end lies inside. On spheres,
-        cylinders, tori, and where the side point asks for the long way round, one guess. On other
-        bodies the shortest path need not be on the side on which the line passes the centre:
-        guesses that leave the line in `DIRECTIONS` directions, on the side asked for; first the
-        local minima among them, the shortest of all first.
+        cylinders and tori, one guess. On other bodies the shortest path need not be on the side
+        on which the line passes the centre: guesses that leave the line in `DIRECTIONS`
+        directions, on the side asked for; first the local minima among them, the shortest of all
+        first. Where the side point asks for the long way round there need not be a minimum: the
+        first guess is then that of the sphere, the others only count as minima.
     """
     depth = -TOUCH_TOLERANCE * surface.size
     if surface.height(p) < depth or surface.height(q) < depth:
@@ -238,11 +242,37 @@ def _around(surface: Surface, p: Vector3, q: Vector3, side: Vector3 | None) -> l
         start = surface.project(_outer(surface, deepest))
         straight = float(np.linalg.norm(q - p))
         return [Guess(start, start, 0.05 * surface.size, straight, primary=True)]
-    if longer_arc or isinstance(surface, TorusSurface) or np.ptp(ellipsoid.radii) == 0.0:
-        guess = _mapped(surface, (p, q), contact.start, contact.end, contact.angle)
-        return [replace(guess, primary=True)]
-    middle = contact.start + contact.end
-    return _all_round(surface, (p, q), middle, y_side)
+    one_way = isinstance(surface, TorusSurface) or np.ptp(ellipsoid.radii) == 0.0
+    if not (one_way or longer_arc):
+        return _all_round(surface, (p, q), contact.start + contact.end, y_side)
+    guess = _mapped(surface, (p, q), contact.start, contact.end, contact.angle)
+    guesses = [replace(guess, primary=True)]
+    if not one_way and y_side is not None:
+        guesses += _all_round(surface, (p, q), y_side, y_side, longer_arc=True)
+    return guesses
+
+
+def passes_side(
+    surface: Surface,
+    ends: tuple[Vector3, Vector3],
+    contact: tuple[Vector3, Vector3],
+    side: Vector3,
+) -> bool:
+    """Return whether an arc is on the side of the straight line on which the side point is.
+
+    Args:
+        surface: The surface.
+        ends: Of the path, frame of the surface, shape (3,), [m].
+        contact: Where the path meets and leaves the surface, likewise.
+        side: Point on whose side the path passes, likewise.
+    """
+    ellipsoid = reference_ellipsoid(surface)
+    y_p, y_q, a, b = (ellipsoid.to_sphere(x) for x in (*ends, *contact))
+    line = y_q - y_p
+    line = line / max(float(np.linalg.norm(line)), 1e-12)
+    away = a + b - 2.0 * y_p
+    away = away - float(away @ line) * line
+    return float(away @ ellipsoid.to_sphere(side)) > 0.0
 
 
 def _takes_longer_arc(p: Vector3, q: Vector3, side: Vector3) -> bool:
@@ -252,7 +282,12 @@ def _takes_longer_arc(p: Vector3, q: Vector3, side: Vector3) -> bool:
 
 
 def _all_round(
-    surface: Surface, ends: tuple[Vector3, Vector3], middle: Vector3, y_side: Vector3 | None
+    surface: Surface,
+    ends: tuple[Vector3, Vector3],
+    middle: Vector3,
+    y_side: Vector3 | None,
+    *,
+    longer_arc: bool = False,
 ) -> list[Guess]:
     """Return guesses that leave the straight line in all directions, see `contact_guesses`.
 
@@ -261,24 +296,25 @@ def _all_round(
         ends: Of the path, [m].
         middle: The first direction to look in, in the ellipsoid's coordinates.
         y_side: Side point in the ellipsoid's coordinates, or None.
+        longer_arc: Whether that asks for the long way round.
     """
     ellipsoid = reference_ellipsoid(surface)
     y_p, y_q = (_outside(ellipsoid.to_sphere(x)) for x in ends)
     line = y_q - y_p
     line = line / float(np.linalg.norm(line))
     first = middle - float(middle @ line) * line
-    first = first / float(np.linalg.norm(first))
+    first = first / max(float(np.linalg.norm(first)), 1e-12)
     second = np.cross(line, first)
     guesses: list[Guess | None] = []
     for k in range(DIRECTIONS):
         phi = 2.0 * math.pi * k / DIRECTIONS
         u = math.cos(phi) * first + math.sin(phi) * second
-        if k and y_side is not None and float(u @ y_side) <= 0.0:
+        if (k or longer_arc) and y_side is not None and float(u @ y_side) <= 0.0:
             guesses.append(None)
             continue
         a, b = _tangent(y_p, u), _tangent(y_q, u)
         angle = math.atan2(float(np.linalg.norm(np.cross(a, b))), float(a @ b))
-        guesses.append(_mapped(surface, ends, a, b, angle))
+        guesses.append(replace(_mapped(surface, ends, a, b, angle), minimum_only=longer_arc))
     straight = float(np.linalg.norm(ends[1] - ends[0]))
     detours = [np.inf if g is None else g.estimate - straight for g in guesses]
     limit = DETOUR_RATIO * min(detours)

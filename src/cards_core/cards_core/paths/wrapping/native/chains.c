@@ -47,10 +47,10 @@ static int is_minimum(const double *p, const double *q, const geodesic_t *g) {
 static int single(const obstacle_t *o, const placed_t *placed, double *warm_start,
                   const double *p_out, const double *q_out, contact_t *out) {
   const surface_t *s = placed->surface;
-  guess_t guess[DIRECTIONS];
+  guess_t guess[MOST_GUESSES];
   placed_t here = HERE;
   double p[3], q[3], shortest = INFINITY;
-  int found = 0, best_stable = 0;
+  int found = 0, best = LAST_RESORT;
   here.surface = s;
   inward(placed, p_out, p);
   inward(placed, q_out, q);
@@ -58,14 +58,15 @@ static int single(const obstacle_t *o, const placed_t *placed, double *warm_star
   warm_start[0] = 0.0;
   out->touched = 0;
   if (!count) return 1;
+  const int only_way = count == 1 || guess[count - 1].minimum_only;
   /* where a primary guess leads to a saddle there is a minimum on either side of it */
   int enough = 0;
   for (int k = 0; k < count; ++k) enough += guess[k].primary;
   for (int k = 0; k < count; ++k) {
-    if (best_stable && k >= enough) break;
+    if (best == WANTED && k >= enough) break;
     geodesic_t g;
     int solved = 0;
-    if (known && same_branch(o, p, warm_start + 1, guess[k].x)) {
+    if (known && !guess[k].minimum_only && same_branch(o, p, warm_start + 1, guess[k].x)) {
       start_t start;
       copy(warm_start + 1, start.x);
       copy(warm_start + 4, start.t);
@@ -74,15 +75,23 @@ static int single(const obstacle_t *o, const placed_t *placed, double *warm_star
     }
     if (!solved && !from_guess(s, &guess[k], p, q, &g)) continue;
     if (!(g.s > 0.0)) {
-      if (count == 1) return 1;
+      if (only_way && !guess[k].minimum_only) return 1;
       continue;
     }
     const int stable = count == 1 || is_minimum(p, q, &g);
     if (guess[k].primary && !stable) enough += 2;
+    const int on_side =
+        count == 1 || !o->has_side || passes_side(s, p, q, g.x1, g.x2, o->side);
+    int rank = 2*stable + on_side;
+    if (guess[k].minimum_only) {
+      /* a winding of more than half a turn can have two conjugate points, and look stable */
+      if (!on_side || g.angle > PI) continue;
+      if (!stable) rank = LAST_RESORT;
+    }
     const double length = distance(p, g.x1) + g.s + distance(g.x2, q);
-    if (found && (stable < best_stable || (stable == best_stable && length >= shortest))) continue;
+    if (found && (rank < best || (rank == best && length >= shortest))) continue;
     found = out->touched = 1;
-    best_stable = stable;
+    best = rank;
     shortest = length;
     out->g = g;
   }
@@ -190,7 +199,7 @@ static void first_guesses(const run_t *run, const double *p, const double *q, fi
         if (out[j].touched) outward(&run->placed[j], out[j].guess.x, after);
       inward(here, before, x);
       inward(here, after, y);
-      guess_t guess[DIRECTIONS];
+      guess_t guess[MOST_GUESSES];
       const int touched = contact_guesses(&run->obstacles[i], x, y, guess) > 0;
       if (touched != out[i].touched) {
         movement = INFINITY;

@@ -1,6 +1,6 @@
 /* First guesses of where a path touches: contact_guesses.py, sphere.py, cylinder.py. */
 
-typedef struct { double x[3], end[3], s, estimate; int primary; } guess_t;
+typedef struct { double x[3], end[3], s, estimate; int primary, minimum_only; } guess_t;
 typedef double (*function_t)(const void *data, double f);
 
 static double minimum(function_t function, const void *data, double low, double high,
@@ -105,6 +105,7 @@ static int around_cylinder(const surface_t *s, const double *p, const double *q,
   out->s = radius*theta*sqrt(1.0 + slope*slope);
   out->estimate = 0.0;
   out->primary = 1;
+  out->minimum_only = 0;
   return 1;
 }
 
@@ -168,6 +169,7 @@ static void mapped(const surface_t *s, const double *p, const double *q, const d
   out->s = length*(1.0 + angle*angle/(24.0*CHORDS*CHORDS));
   out->estimate = distance(p, out->x) + out->s + distance(x, q);
   out->primary = 1;
+  out->minimum_only = 0;
   outer(s, out->x);
   project(s, out->x);
   outer(s, x);
@@ -212,7 +214,7 @@ static int before(const guess_t *a, const guess_t *b) {
 
 static int all_round(const surface_t *s, const double *p, const double *q, const double *y_p,
                      const double *y_q, const double *middle, const double *y_side,
-                     guess_t *out) {
+                     int longer_arc, guess_t *out) {
   static const double h = 0.7071067811865476;
   static const double c[] = {1, h, 0, -h, -1, -h, 0, h}, sn[] = {0, h, 1, h, 0, -h, -1, -h};
   const double straight = distance(p, q);
@@ -228,11 +230,12 @@ static int all_round(const surface_t *s, const double *p, const double *q, const
     double u[3], a[3], b[3], turned[3];
     for (int i = 0; i < 3; ++i) u[i] = c[k]*first[i] + sn[k]*second[i];
     detour[k] = INFINITY;
-    if (k && y_side && dot(u, y_side) <= 0.0) continue;
+    if ((k || longer_arc) && y_side && dot(u, y_side) <= 0.0) continue;
     tangent(y_p, u, a);
     tangent(y_q, u, b);
     cross(a, b, turned);
     mapped(s, p, q, a, b, atan2(norm(turned), dot(a, b)), &all[k]);
+    all[k].minimum_only = longer_arc;
     detour[k] = all[k].estimate - straight;
     least = fmin(least, detour[k]);
   }
@@ -283,16 +286,36 @@ static int around(const surface_t *s, const double *p, const double *q, const do
     out->s = 0.05*s->size;
     out->estimate = distance(p, q);
     out->primary = 1;
+    out->minimum_only = 0;
     return 1;
   }
   const double *radii = s->ellipsoid_radii;
   const int round = radii[0] == radii[1] && radii[1] == radii[2];
-  if (longer_arc || s->kind == TORUS || round) {
-    mapped(s, p, q, a, b, angle, out);
-    return 1;
+  const int one_way = s->kind == TORUS || round;
+  if (!one_way && !longer_arc) {
+    along(a, 1.0, b, near);
+    return all_round(s, p, q, y_p, y_q, near, side ? y_side : 0, 0, out);
   }
-  along(a, 1.0, b, near);
-  return all_round(s, p, q, y_p, y_q, near, side ? y_side : 0, out);
+  mapped(s, p, q, a, b, angle, out);
+  if (one_way) return 1;
+  return 1 + all_round(s, p, q, y_p, y_q, y_side, y_side, 1, out + 1);
+}
+
+/* whether an arc is on the side of the straight line on which the side point is */
+static int passes_side(const surface_t *s, const double *p, const double *q, const double *start,
+                       const double *end, const double *side) {
+  double y_p[3], y_q[3], a[3], b[3], y_side[3], line[3];
+  to_sphere(s, p, y_p);
+  to_sphere(s, q, y_q);
+  to_sphere(s, start, a);
+  to_sphere(s, end, b);
+  to_sphere(s, side, y_side);
+  sub(y_q, y_p, line);
+  unit(line);
+  along(a, 1.0, b, a);
+  along(a, -2.0, y_p, a);
+  along(a, -dot(a, line), line, a);
+  return dot(a, y_side) > 0.0;
 }
 
 typedef struct { double narrow; const double *p, *q; } rim_t;
@@ -356,6 +379,7 @@ static int through_ring(const surface_t *s, const double *p, const double *q, gu
     out->s = 0.1*tube;
   }
   out->primary = 1;
+  out->minimum_only = 0;
   return 1;
 }
 

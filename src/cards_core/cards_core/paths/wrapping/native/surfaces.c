@@ -24,8 +24,9 @@ static const double TOLERANCE = 1e-11, ACCEPTABLE = 1e-8, DETOUR_RATIO = 1.3, SA
 static const double GOLDEN = 0.6180339887498949, PI = 3.141592653589793;
 static const double SWEEP_TOLERANCE = 1e-2, SMALLEST_STRIDE = 1e-3;
 enum { MAX_STEPS = 96, MAX_ITERATIONS = 25, SWEEPS = 30, ROUNDS = 12, AZIMUTHS = 48 };
-enum { SAMPLES = 64, CHORDS = 6, DIRECTIONS = 8, HALVINGS = 45 };
+enum { SAMPLES = 64, CHORDS = 6, DIRECTIONS = 8, MOST_GUESSES = DIRECTIONS + 1, HALVINGS = 45 };
 enum { ELLIPSOID, CYLINDER, TORUS, HULL };
+enum { WANTED = 3, LAST_RESORT = -1 };
 
 /* vectors ------------------------------------------------------------------------------------ */
 
