@@ -25,14 +25,22 @@ TESTS = (
     f"{CORE}/body_image",
     f"{CORE}/codegen",
     f"{CORE}/control",
+    f"{CORE}/embedded",
     f"{CORE}/estimation",
     f"{CORE}/muscles",
     f"{CORE}/optimize",
     f"{CORE}/paths",
     f"{CORE}/rods",
+    f"{CORE}/tensegrity/test_obstruction.py",
     "src/cards_sim/test/test_native_steps.py",
+    "src/cards_hardware/test/boards/test_serial_link.py",
+    "src/cards_hardware/test/firmware_check",
 )
-"""Tests of what is written in C."""
+"""Tests of what is written in C.
+
+The threads of lines and the firmware have programs of their own under sanitizers:
+``test_line_thread.py``, TSan too, and ``make -C firmware sanitize``.
+"""
 
 COMPILER = "gcc"
 """Its sanitizers are shared libraries that a Python that knows nothing of them can load first."""

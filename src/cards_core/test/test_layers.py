@@ -23,6 +23,7 @@ BASE = {
     "exit_codes",
     "executable",
     "files",
+    "named_files",
     "names",
     "permissions",
     "plugins",

@@ -80,7 +80,10 @@ def test_model_uri_from_a_folder_of_models(tmp_path):
     (tmp_path / "other").mkdir()
     file = tmp_path / "robot" / "meshes" / "a.stl"
     file.write_text("x")
-    assert mesh_path("model://robot/meshes/a.stl", str(tmp_path / "other" / "model.sdf")) == file
+    source = str(tmp_path / "other" / "model.sdf")
+    assert mesh_path("model://robot/meshes/a.stl", source) is None  # any folder of that name
+    (tmp_path / "robot" / "model.sdf").touch()
+    assert mesh_path("model://robot/meshes/a.stl", source) == file
 
 
 @pytest.mark.parametrize("content", [None, b"", b"solid nothing\nfacet"])

@@ -94,7 +94,8 @@ def _describe_rods(name: str, file: Path) -> dict[str, Any]:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; an error if a robot cannot be read."""
-    from cards_core.formats.locate import known_models, model_folders
+    from cards_core.formats.locate import known_models
+    from cards_core.named_files import model_folders
 
     rows = [describe(name) for name in known_models()]
     if args.json:

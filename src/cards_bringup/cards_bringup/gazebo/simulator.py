@@ -168,7 +168,7 @@ def gazebo_environment(
         environ: The environment to start from.
     """
     from cards_core.codegen.cache import cache_folder
-    from cards_core.formats.locate import resource_folders
+    from cards_core.named_files import resource_folders
 
     out = python_environment(gazebo.python, gazebo.python_path, environ)
     given = [Path(entry) for entry in environ.get("GZ_SIM_RESOURCE_PATH", "").split(":") if entry]

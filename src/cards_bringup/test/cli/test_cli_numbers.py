@@ -101,9 +101,9 @@ TEXTS = {
     "accept", "among", "at_home", "boards", "condition", "controller", "dask", "emit", "frame",
     "host",
     "group", "initial_guess", "input", "layout", "method", "metric", "model", "namespace", "ntrt",
-    "output", "params_file", "passive", "plan", "points", "port", "quantities", "reference",
-    "robot", "scheduler", "settings", "steps", "trajectory", "trajectory_file", "terrain", "unit",
-    "world", "cable_set", "compare",
+    "output", "package", "params_file", "passive", "plan", "points", "port", "quantities",
+    "reference", "robot", "scheduler", "settings", "steps", "trajectory", "trajectory_file",
+    "terrain", "unit", "world", "cable_set", "compare",
 }  # fmt: skip
 """Options that are texts without numbers."""
 

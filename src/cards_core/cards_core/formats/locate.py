@@ -3,13 +3,14 @@
 These are included models and meshes. ``model://name/...`` and relative paths are looked for, in
 this order, beside the file that names them, in the folders of ``CARDS_MODEL_PATH``, in the
 repository's ``models``, in the installed ``share/cards_bringup/models``, and in the folders of
-``GZ_SIM_RESOURCE_PATH``. Nothing is downloaded.
+``GZ_SIM_RESOURCE_PATH``. Nothing is downloaded, and what lies elsewhere is not read, see
+`cards_core.named_files`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,36 +20,10 @@ from cards_core.formats.imports.next_command import CAD, cad_command
 from cards_core.formats.sdf.schema import VERSIONS
 from cards_core.formats.sdf.values import required, text_of
 from cards_core.formats.xml_lines import XmlElement, parse_xml, shorten
+from cards_core.named_files import confinement, is_folder, model_folders, resource_folders
 from cards_core.parameters.parameter_file import own_parameters
 from cards_core.robot.model import Robot
 from cards_core.shared_files import shared_folders
-
-MODEL_PATH = "CARDS_MODEL_PATH"
-"""Environment variable: folders with models, separated like PATH."""
-
-
-def _variable_folders(name: str, *below: str) -> Iterator[Path]:
-    for entry in os.environ.get(name, "").split(os.pathsep):
-        if entry:
-            yield Path(entry, *below)
-
-
-def model_folders() -> list[Path]:
-    """Return the existing folders that hold one folder per model, in the order of search.
-
-    ``CARDS_MODEL_PATH``, then ``models`` of the shared folders (`cards_core.shared_files`).
-    """
-    folders = [
-        *_variable_folders(MODEL_PATH),
-        *shared_folders("models"),
-    ]
-    return [folder for folder in dict.fromkeys(folders) if is_folder(folder)]
-
-
-def resource_folders() -> list[Path]:
-    """Return `model_folders` and the folders of ``GZ_SIM_RESOURCE_PATH``."""
-    extra = [p for p in _variable_folders("GZ_SIM_RESOURCE_PATH") if is_folder(p)]
-    return list(dict.fromkeys([*model_folders(), *extra]))
 
 
 def known_models(*, rods: bool | None = None) -> list[str]:
@@ -137,6 +112,7 @@ def _configured(folder: Path, config: Path) -> Path:
         version = entry.get("version", VERSIONS[0]).strip()
         if not text_of(entry) or "\0" in text_of(entry) or not _is_file(file):
             raise entry.error(f"the file '{text_of(entry)}' does not exist", "a file beside it")
+        _check_confined(entry, file, config)
         rank = VERSIONS.index(version) if version in VERSIONS else -1
         if best is None or rank > best[0]:
             best = (rank, file)
@@ -196,6 +172,7 @@ def rods_file(file: Path, plugins: Iterable[XmlElement]) -> Path:
                 raise element.error(
                     f"the file '{text_of(element)}' does not exist", "a file beside the SDF"
                 )
+            _check_confined(element, found, Path(plugin.source))
             return found
     if _is_file(file.parent / RODS_FILE):
         return file.parent / RODS_FILE
@@ -207,12 +184,14 @@ def rods_file(file: Path, plugins: Iterable[XmlElement]) -> Path:
     )
 
 
-def is_folder(path: Path) -> bool:
-    """Return True for an existing folder, False for anything else, without raising."""
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False
+def _check_confined(element: XmlElement, file: Path, document: Path) -> None:
+    # where the document is: colcon may link each file of a model by itself
+    allowed = confinement(document.resolve().parent)
+    if not allowed.holds(file):
+        raise element.error(
+            f"'{shorten(text_of(element))}' is '{file.resolve()}', outside of the model",
+            allowed.expected,
+        )
 
 
 def _is_file(path: Path) -> bool:
@@ -239,10 +218,12 @@ def find_resource(uri: str, element: XmlElement, base: Path | None) -> Path:
     Args:
         uri: ``model://name/...``, ``file://...``, or a path.
         element: Element that holds it, for messages.
-        base: Folder of the document; None for text without a file.
+        base: Folder of the document; None for text without a file, which a program made and which
+            may name any file.
 
     Raises:
-        DescriptionError: There is no such file, or the scheme is not one of the above.
+        DescriptionError: There is no such file, it is not where a description may name files, or
+            the scheme is not one of the above.
     """
     # gz-sim shares models by their folder: model://arm is the folder `arm` in any search folder
     scheme, separator, rest = uri.partition("://")
@@ -262,12 +243,21 @@ def find_resource(uri: str, element: XmlElement, base: Path | None) -> Path:
         # a model may refer to itself by name: model://arm/meshes/x.stl inside folder arm
         searched += [base.parent / name] if base and separator else []
         searched += [folder / name for folder in resource_folders()]
+    allowed = None if base is None else confinement(base)
     for candidate in searched:
         try:
-            if candidate.is_file() or candidate.is_dir():
-                return candidate.resolve()
+            if not candidate.is_file() and not candidate.is_dir():
+                continue
+            found = candidate.resolve()
         except OSError:
             continue
+        # model://hand of a model beside this one
+        beside = base.parent / name.partition("/")[0] if base and scheme == "model" else None
+        if allowed is not None and not allowed.holds(found, beside):
+            raise element.error(
+                f"'{shorten(uri)}' is '{found}', outside of the model", allowed.expected
+            )
+        return found
     places = ", ".join(str(p.parent) for p in searched[:8]) or "no folder (text without a file)"
     raise element.error(f"'{shorten(uri)}' was not found", f"a file or folder in {places}")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cards_core.named_files import Confinement, confinement
 from cards_core.names import EXPECTED, name_problem
 from cards_core.tensegrity.builders import Builder, nasa_defaults, read_builders
 from cards_core.tensegrity.mating import mate
@@ -80,7 +81,7 @@ def assemble(path: Path, *, length: str = "cm") -> Assembly:
     Raises:
         DescriptionError: A file cannot be read or understood; with file and line.
     """
-    reader = _Reader(length)
+    reader = _Reader(length, confinement(path.parent))
     top = reader.document(path)
     convention = reader.convention(top)
     if not top.has("format"):
@@ -110,6 +111,7 @@ def _last_of_each(builders: list[Builder]) -> list[Builder]:
 @dataclass(eq=False)
 class _Reader:
     length: str
+    allowed: Confinement
     builders: list[Builder] = field(default_factory=list)
     documents: dict[Path, Document] = field(default_factory=dict)
     open: list[Path] = field(default_factory=list)
@@ -194,6 +196,11 @@ class _Reader:
         if not source.is_file():
             raise entry["path"].error(
                 f"'{source}' is no file", f"a structure file, relative to '{path.parent}'"
+            )
+        if not self.allowed.holds(source):
+            raise entry["path"].error(
+                f"'{source}' is '{source.resolve()}', outside of the structure's folder",
+                self.allowed.expected,
             )
         known = {child.name for child in part.parts}
         count = entry["repeat"].whole(at_least=1) if entry.has("repeat") else None

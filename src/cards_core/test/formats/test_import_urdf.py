@@ -298,6 +298,7 @@ def test_meshes_of_packages_are_found_and_copied(tmp_path):
     (package / "meshes" / "a").mkdir(parents=True)
     (package / "meshes" / "b").mkdir()
     (package / "urdf").mkdir()
+    (package / "package.xml").touch()
     for name in "ab":
         (package / "meshes" / name / "x.obj").write_text(f"# {name}\nv 0 0 0\n")
     shapes = "".join(

@@ -1,6 +1,7 @@
 """An exported controller, compiled and called through ctypes."""
 
 import ctypes
+import os
 import shutil
 import subprocess
 
@@ -24,7 +25,8 @@ class Exported:
         for name, text in self.export.files.items():
             (folder / name).write_text(text, encoding="utf-8")
         build = ["-shared", "-fPIC", "-o", "controller.so", "controller.c", "model.c", "-lm"]
-        subprocess.run([compiler(), *FLAGS, *extra, *build], cwd=folder, check=True)
+        flags = [*FLAGS, *os.environ.get("CFLAGS", "").split()]  # of tests/fuzz/sanitize.py
+        subprocess.run([compiler(), *flags, *extra, *build], cwd=folder, check=True)
         self.library = ctypes.CDLL(str(folder / "controller.so"))
         real = np.float64 if precision == "double" else np.float32
         report = self.export.report

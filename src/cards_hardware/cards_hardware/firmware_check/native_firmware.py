@@ -8,6 +8,7 @@ answer every tick, and load cells show what the current pulls. For tests that mu
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
 import struct
 import subprocess
@@ -63,8 +64,8 @@ def build(folder: Path, name: str, sources: Sequence[str]) -> ctypes.CDLL:
     library = folder / f"{name}.so"
     newest = max(file.stat().st_mtime for file in firmware.rglob("*.[ch]"))
     if not library.is_file() or library.stat().st_mtime < newest:
-        command = [program, "-std=c11", "-O2", *WARNINGS, "-shared", "-fPIC"]
-        command += ["-Wl,-Bsymbolic", "-o", str(library)]
+        command = [program, "-std=c11", "-O2", *WARNINGS, *os.environ.get("CFLAGS", "").split()]
+        command += ["-shared", "-fPIC", "-Wl,-Bsymbolic", "-o", str(library)]
         done = subprocess.run([*command, *files], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise HardwareError(f"{name} does not compile: {done.stderr.strip()}")

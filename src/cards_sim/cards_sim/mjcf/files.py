@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import mujoco
 
 from cards_core.errors import CardsError, DescriptionError
 from cards_core.formats.xml_lines import XmlElement, parse_xml, shorten
+from cards_core.named_files import Confinement, import_confinement
 from cards_sim.mujoco_warnings import quiet_mujoco
 
 MAX_FILES = 200
@@ -101,15 +102,16 @@ class CompiledMjcf:
     sampled_ranges: bool
 
 
-def read_source(path: Path) -> MjcfSource:
+def read_source(path: Path, attached: frozenset[Path] = frozenset()) -> MjcfSource:
     """Return the text of a model and of what it includes.
 
     Args:
         path: The main file.
+        attached: Models that it is attached to, resolved.
 
     Raises:
-        DescriptionError: A file cannot be read, is no XML or no MJCF, includes itself, or asks for
-            more memory than a robot needs.
+        DescriptionError: A file cannot be read, is no XML or no MJCF, includes itself, names a
+            file outside of its package, or asks for more memory than a robot needs.
     """
     main = parse_xml(path)
     if main.tag != "mujoco":
@@ -123,6 +125,7 @@ def read_source(path: Path) -> MjcfSource:
             source=str(path),
             expected=f"the same file as {shorten(path.stem)}.xml in this folder",
         )
+    allowed = import_confinement(path.resolve().parent)
     roots = [main]
     done = {path.resolve()}
     waiting = [main]
@@ -133,6 +136,7 @@ def read_source(path: Path) -> MjcfSource:
             if not name:
                 raise element.error("has no 'file'", "the name of a file")
             file = path.parent / name
+            _check_place(element, name, [file], allowed)
             try:
                 known = file.resolve() in done
             except (OSError, ValueError, RuntimeError) as error:
@@ -151,11 +155,62 @@ def read_source(path: Path) -> MjcfSource:
             roots.append(included)
             waiting.append(included)
     source = MjcfSource(path, tuple(roots))
+    _check_files(source, allowed, attached | done)
     names = {element.get(key, "") for element in source.elements() for key in ("name", "class")}
     for element in source.elements():
         _check_numbers(element)
         _check_finite(element, names)
     return source
+
+
+def _check_files(source: MjcfSource, allowed: Confinement, attached: frozenset[Path]) -> None:
+    """Refuse files outside of the model's package, which MuJoCo would read.
+
+    Which ``<compiler>`` counts is MuJoCo's matter: a file has to be right with each of them.
+    """
+    folder = source.path.parent
+    compilers = [element for element in source.elements() if element.tag == "compiler"]
+    places = {folder / c.get(key, "") for c in compilers for key in _FOLDERS} | {folder}
+    stripped = {c.get("strippath", "false") for c in compilers}
+    for element in source.elements():
+        for attribute in _FILES.get(element.tag, ()):
+            name = element.get(attribute)
+            if not name:
+                continue
+            names = {name}
+            if "true" in stripped:
+                bare = name.replace("\\", "/").rpartition("/")[2]
+                names = {bare} if stripped == {"true"} else {name, bare}
+            _check_place(element, name, [p / n for p in places for n in names], allowed)
+            if element.tag == "model":
+                if (folder / name).resolve() in attached:
+                    raise element.error(f"'{shorten(name)}' contains itself", "another file")
+                read_source(folder / name, attached)
+
+
+_FOLDERS = ("meshdir", "texturedir", "assetdir")
+
+_SIDES = ("fileright", "fileleft", "fileup", "filedown", "filefront", "fileback")
+
+_FILES = {
+    "mesh": ("file",),
+    "hfield": ("file",),
+    "skin": ("file",),
+    "flexcomp": ("file",),
+    "model": ("file",),
+    "texture": ("file", *_SIDES),
+}
+"""Attributes that name files, by element."""
+
+
+def _check_place(
+    element: XmlElement, name: str, files: Iterable[Path], allowed: Confinement
+) -> None:
+    for file in files:
+        if "\0" not in name and not allowed.holds(file):
+            raise element.error(
+                f"'{shorten(name)}' is outside of the model's package", allowed.expected
+            )
 
 
 def _check_finite(element: XmlElement, names: set[str]) -> None:

@@ -173,7 +173,10 @@ class Access:
         # a browser sends it with every websocket, and with no plain visit of a page
         if (socket or origin is not None) and not _same_origin(origin, host):
             raise RefusedError(f"Origin '{_shown(origin)}' is another page than {_shown(host)}")
-        given = parse_qs(urlsplit(path).query).get(PARAMETER, [""])
+        try:
+            given = parse_qs(urlsplit(path).query).get(PARAMETER, [""])
+        except ValueError:  # "//[" and the like
+            raise RefusedError("no token: the path is no address") from None
         if len(given) == 1:
             for known, role in (
                 (self.token, Role.OPERATOR),

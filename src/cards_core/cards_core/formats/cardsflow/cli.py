@@ -11,6 +11,7 @@ from cards_core.formats.cardsflow.muscles import TENSION
 from cards_core.formats.imports.command import (
     Progress,
     add_output_options,
+    add_package_option,
     import_command,
     nonempty,
 )
@@ -67,6 +68,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar=("MIN", "MAX"),
         help=f"limits of all tensions, N (default: {TENSION[0]:g} {TENSION[1]:g})",
     )
+    add_package_option(parser)
     add_choices(parser)
     return parser
 
@@ -91,6 +93,7 @@ def _read(options: argparse.Namespace, progress: Progress) -> ImportedModel:
         collisions=options.collisions,
         inertia_about=options.inertia_about,
         tension=(options.tension[0], options.tension[1]),
+        packages=dict(options.package),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -24,11 +24,12 @@ from cards_core.formats.imports.finishing import (
     finish,
 )
 from cards_core.formats.imports.masses import InertiaPoint, restate_about_com
+from cards_core.formats.imports.meshes import with_found_meshes
 from cards_core.formats.imports.model import ImportedModel
 from cards_core.formats.imports.sdf_tree import add, read_tree, take_inertias
-from cards_core.formats.locate import is_folder
 from cards_core.formats.sdf.values import attribute, known_names, unknown_name
 from cards_core.formats.xml_lines import XmlElement, parse_xml
+from cards_core.named_files import import_confinement, is_folder
 from cards_core.robot.elements import Frame
 from cards_core.robot.model import Robot
 
@@ -45,6 +46,7 @@ def import_cardsflow(
     collisions: CollisionChoice = "primitives",
     inertia_about: InertiaPoint = "auto",
     tension: tuple[float, float] = TENSION,
+    packages: Mapping[str, Path] | None = None,
 ) -> ImportedModel:
     """Import a robot.
 
@@ -58,6 +60,7 @@ def import_cardsflow(
         inertia_about: Point that the tensors of the file are about: ``com`` as SDF has it,
             ``origin`` of the model as some exporters write it, ``auto``: what the numbers say.
         tension: Limits of the muscles' tensions, [N]; no file states any.
+        packages: Name of a package or model to its folder, for meshes that lie elsewhere.
 
     Raises:
         DescriptionError: A file cannot be understood; the message names file, line and element.
@@ -70,7 +73,8 @@ def import_cardsflow(
     findings = FindingList()
     root = parse_xml(file)
     check_version(root)
-    upgrade = Upgrade(file.resolve().parent, findings)
+    folder = file.resolve().parent
+    upgrade = Upgrade(folder, findings, import_confinement(folder, packages))
     upgrade.run(root)
     element = _model(root, model)
     inertias = take_inertias(element)
@@ -91,7 +95,9 @@ def import_cardsflow(
             f"tensions of {tension[0]:g} .. {tension[1]:g} N: the files state no limits",
             at=plugin,
         )
-    robot = read_tree(root, str(upgrade.folder), inertias, model=element.get("name", "").strip())
+    robot = with_found_meshes(
+        read_tree(root, str(upgrade.folder), inertias, model=element.get("name", "").strip())
+    )
     for link in robot.links:
         if link.name not in inertias:
             findings.warn(

@@ -19,6 +19,7 @@ from cards_core.exit_codes import ExitCode
 from cards_core.formats.imports.findings import FindingList
 from cards_core.formats.imports.folder import check_folder
 from cards_core.formats.imports.model import ImportedModel, write_imported
+from cards_core.named_files import is_folder
 
 Model = TypeVar("Model")
 
@@ -64,6 +65,30 @@ def nonempty(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("'' (expected: a text)")
     return text
+
+
+def add_package_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--package``, for what lies outside of the source's own package.
+
+    Args:
+        parser: The importer's.
+    """
+    parser.add_argument(
+        "--package",
+        type=_package,
+        action="append",
+        default=[],
+        metavar="NAME=DIR",
+        help="folder of a package whose meshes are used; without it they come from the package "
+        "or checkout of the file, and from ROS_PACKAGE_PATH and AMENT_PREFIX_PATH; repeatable",
+    )
+
+
+def _package(text: str) -> tuple[str, Path]:
+    name, _, folder = text.partition("=")
+    if not (name and folder and is_folder(Path(folder))):
+        raise argparse.ArgumentTypeError(f"'{text}' (expected: NAME=DIR with an existing folder)")
+    return name, Path(folder)
 
 
 def run_command(options: argparse.Namespace, action: Callable[[argparse.Namespace], int]) -> int:

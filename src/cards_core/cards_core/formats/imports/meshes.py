@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from cards_core.formats.xml_lines import XmlElement, shorten
+from cards_core.named_files import (
+    PACKAGE_PATH,
+    UPWARDS,
+    Confinement,
+    variable_folders,
+)
 from cards_core.robot.elements import Collision, Link, Mesh, Visual, WrapSurface
 from cards_core.robot.model import Robot
 
@@ -17,59 +23,98 @@ FOLDER = "meshes"
 SUFFIXES = (".stl", ".obj", ".dae", ".ply", ".msh", ".glb", ".gltf", ".3ds", ".off", ".wrl")
 """Endings of mesh files. A description that names any other file does not get it copied."""
 
-_UPWARDS = 4  # how far above the file the folder of a package or model may be
-
-PACKAGE_PATH = "ROS_PACKAGE_PATH"
-"""Environment variable: folders with packages, as ROS has it; ``AMENT_PREFIX_PATH`` too."""
+_FOUND = "package://"
+"""Before the path of a file that was found, until the robot is read: see `found_uri`."""
 
 
-def find_mesh(uri: str, folder: Path) -> Path | None:
+def find_mesh(element: XmlElement, uri: str, folder: Path, allowed: Confinement) -> Path | None:
     """Return the file that a mesh URI of another program means; None if there is none.
 
-    ``package://NAME/...`` and ``model://NAME/...`` are looked for below every folder from that of
-    the file upwards, with and without NAME: a package seldom stands in a folder of its name when
-    it was downloaded. Then below ``ROS_PACKAGE_PATH`` and ``<prefix>/share`` of
-    ``AMENT_PREFIX_PATH``. ``file://`` and plain paths are absolute, or relative to the file.
+    ``package://NAME/...`` and ``model://NAME/...`` are looked for in the folder that the user gave
+    for NAME; else below every folder from that of the file upwards, with and without NAME: a
+    package seldom stands in a folder of its name when it was downloaded. Then below
+    ``ROS_PACKAGE_PATH`` and ``<prefix>/share`` of ``AMENT_PREFIX_PATH``. ``file://`` and plain
+    paths are absolute, or relative to the file.
 
     Args:
+        element: Element that names it, for messages.
         uri: As written.
         folder: Folder of the file that names it.
+        allowed: Where it may lie; so may a file of a package NAME beside those.
+
+    Raises:
+        DescriptionError: The file is there, but where an import copies nothing from.
     """
     scheme, separator, rest = uri.strip().partition("://")
     if not separator:
         rest = scheme
     if not rest or "\0" in rest or len(rest) > 4096 or (separator and scheme not in _SCHEMES):
         return None
-    for candidate in _candidates(scheme if separator else "", rest, folder):
+    outside: Path | None = None
+    for candidate, package in _candidates(scheme if separator else "", rest, folder, allowed):
         try:
-            if candidate.suffix.lower() in SUFFIXES and candidate.is_file():
-                return candidate.resolve()
+            if candidate.suffix.lower() not in SUFFIXES or not candidate.is_file():
+                continue
+            found = candidate.resolve()
         except OSError:
             continue
+        if allowed.holds(found, package):
+            return found
+        outside = outside or found
+    if outside is not None:
+        name = rest.partition("/")[0] if scheme in ("package", "model") and separator else "NAME"
+        raise element.error(
+            f"'{shorten(uri)}' is '{outside}', outside of the package",
+            f"{allowed.expected}; or --package {shorten(name)}=DIR with a folder that holds it",
+        )
     return None
 
 
 _SCHEMES = ("package", "model", "file")
 
 
-def _candidates(scheme: str, rest: str, folder: Path) -> Iterator[Path]:
+def _candidates(
+    scheme: str, rest: str, folder: Path, allowed: Confinement
+) -> Iterator[tuple[Path, Path | None]]:
+    """Yield paths, and the folder of the package that they are in by its name."""
     if scheme == "file" and not rest.startswith("/"):
         rest = "/" + rest.partition("/")[2]  # file://localhost/...
     if scheme in ("", "file"):
-        yield folder / rest
+        yield folder / rest, None
         return
-    below = rest.partition("/")[2]
-    above = [folder, *folder.parents][: _UPWARDS + 1]
-    yield from (base / rest for base in above)
+    name, _, below = rest.partition("/")
+    if name in allowed.packages:
+        yield allowed.packages[name] / below, None
+    above = [folder, *folder.parents][: UPWARDS + 1]
+    for base in above:
+        yield base / rest, base / name if name not in ("", ".", "..") else None
     if below:
-        yield from (base / below for base in above)
-    for entry in os.environ.get(PACKAGE_PATH, "").split(os.pathsep):
-        if entry:
-            yield Path(entry, rest)
-            yield Path(entry).parent / rest
-    for entry in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep):
-        if entry:
-            yield Path(entry, "share", rest)
+        for base in above:
+            yield base / below, None
+    for entry in variable_folders(PACKAGE_PATH):
+        yield entry / rest, entry / name
+        yield entry.parent / rest, None
+    for entry in variable_folders("AMENT_PREFIX_PATH", "share"):
+        yield entry / rest, _source_of(entry / name)
+
+
+def _source_of(package: Path) -> Path:
+    """Return where an installed package comes from: colcon may link its files one by one."""
+    mark = package / "package.xml"
+    return mark.resolve().parent if mark.is_file() else package
+
+
+def found_uri(path: Path) -> str:
+    """Return a URI for a file that `find_mesh` found, which readers of SDF leave as it is.
+
+    They would check it against what a robot in this folder may name; an import may more.
+    """
+    return f"{_FOUND}{path}"
+
+
+def with_found_meshes(robot: Robot) -> Robot:
+    """Return a robot with paths in place of the URIs of `found_uri`."""
+    return with_meshes(robot, lambda uri: uri.removeprefix(_FOUND))
 
 
 def copy_meshes(robot: Robot, folder: Path) -> Robot:

@@ -249,7 +249,7 @@ class ScopeBuilder:
 
     def _load(self, include: _Include) -> XmlElement:
         root = parse_xml(include.file)
-        self.bases[root.source] = include.file.parent
+        self.bases[root.source] = include.file.resolve().parent
         check_root(root)
         models = list(root.children("model"))
         if len(models) != 1:

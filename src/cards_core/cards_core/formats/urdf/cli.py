@@ -10,6 +10,7 @@ from pathlib import Path
 from cards_core.formats.imports.command import (
     Progress,
     add_output_options,
+    add_package_option,
     import_command,
     nonempty,
 )
@@ -22,6 +23,7 @@ examples:
   ./cards import urdf arm.urdf --muscles muscles.yaml -o models
   ./cards import urdf arm.urdf                           check only, write nothing
   ./cards import urdf arm.urdf --motors transmissions --base free -o out --force
+  ./cards import urdf arm.urdf --package arm_meshes=../arm_meshes -o models
   xacro arm.urdf.xacro > arm.urdf                        what xacro files need first
 
 The folder DIR/<name> gets model.sdf, model.config, meshes, import_report.md and
@@ -69,6 +71,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="joints with a motor of their own: none, those with a <transmission> or a "
         "<command_interface>, or all of one degree of freedom (default: none)",
     )
+    add_package_option(parser)
     add_choices(parser)
     return parser
 
@@ -83,6 +86,7 @@ def _read(options: argparse.Namespace, progress: Progress) -> ImportedModel:
         mimic=options.mimic,
         motors=options.motors,
         inertia_about=options.inertia_about,
+        packages=dict(options.package),
     )
 
 

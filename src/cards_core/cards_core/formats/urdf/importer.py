@@ -23,6 +23,7 @@ from cards_core.formats.imports.marked_frames import (
 )
 from cards_core.formats.imports.masses import InertiaPoint, restate_about_com
 from cards_core.formats.imports.massless import Merged, merge_massless
+from cards_core.formats.imports.meshes import with_found_meshes
 from cards_core.formats.imports.model import ImportedModel
 from cards_core.formats.imports.sdf_tree import add, add_plugin, read_tree, take_inertias
 from cards_core.formats.sdf.muscle_block import is_muscle_plugin
@@ -32,6 +33,7 @@ from cards_core.formats.urdf.gazebo import GazeboBlocks, transmission_joints
 from cards_core.formats.urdf.muscles_file import add_muscles
 from cards_core.formats.urdf.reader import MimicChoice, UrdfReader, check_root
 from cards_core.formats.xml_lines import XmlElement, XmlSource, parse_xml
+from cards_core.named_files import import_confinement
 from cards_core.robot.elements import WORLD, Inertia, path_links
 from cards_core.robot.model import Robot
 from cards_core.typing import Vector3
@@ -50,6 +52,7 @@ def import_urdf(
     motors: MotorChoice = "none",
     inertia_about: InertiaPoint = "auto",
     folder: str | Path | None = None,
+    packages: Mapping[str, Path] | None = None,
 ) -> ImportedModel:
     """Import a robot.
 
@@ -64,6 +67,7 @@ def import_urdf(
             have one degree of freedom.
         inertia_about: As of `cards_core.formats.imports.masses.restate_about_com`.
         folder: That meshes of a text are relative to; default the current one.
+        packages: Name of a package to its folder, for meshes that lie elsewhere.
 
     Raises:
         DescriptionError: A file cannot be understood; the message names file, line and element.
@@ -79,7 +83,8 @@ def import_urdf(
     blocks = GazeboBlocks(findings)
     blocks.read(root)
     near = Path(folder) if folder is not None else file.resolve().parent
-    reader = UrdfReader(near, findings, blocks, mimic)
+    allowed = import_confinement(near, packages)
+    reader = UrdfReader(near, findings, blocks, allowed, mimic)
     sdf = reader.convert(root)
     model = required(sdf, "model")
     inertias = take_inertias(model)
@@ -88,7 +93,7 @@ def import_urdf(
     centres = {name: item.com for name, item in inertias.items()}
     plugin = _muscles(model, reader, None if muscles is None else Path(muscles), centres)
     _motors(model, plugin, root, reader, motors)
-    robot = read_tree(sdf, str(near), inertias)
+    robot = with_found_meshes(read_tree(sdf, str(near), inertias))
     named = {ours: name for name, ours in reader.links.items()}
     robot = take_marked_links(robot, named, findings)
     robot = _without_negligible(robot, findings)

@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlparse
 
 import numpy as np
 
+from cards_core.named_files import confinement
 from cards_core.paths.wrapping import geodesic
 from cards_core.paths.wrapping.surfaces import Surface
 from cards_core.typing import Array, Matrix3, Vector3
@@ -29,18 +30,31 @@ _STL_FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attri
 def mesh_path(uri: str, source: str | None) -> Path | None:
     """Return the file that a mesh URI names, or None if there is none.
 
-    Plain paths and ``file://`` are taken as they are or relative to the description's folder;
-    ``model://robot/meshes/hand.stl`` and ``package://...`` are searched from that folder upwards.
+    Plain paths and ``file://`` are taken as they are or relative to the description's folder: the
+    readers of descriptions make paths absolute, and refuse those that lead out of the model.
+    ``model://robot/meshes/hand.stl`` and ``package://...`` are searched from that folder upwards,
+    and count where a description in it may name files (`cards_core.named_files`).
     """
-    parts = urlparse(uri)
+    try:
+        parts = urlparse(uri)
+    except ValueError:  # "//[" and the like
+        return None
     folder = Path(source).resolve().parent if source else Path.cwd()
-    if parts.scheme in ("", "file"):
-        candidates = [folder / unquote(parts.path if parts.scheme else uri)]
-    else:
+    try:
+        if parts.scheme in ("", "file"):
+            file = folder / unquote(parts.path if parts.scheme else uri)
+            return file if file.is_file() else None
         path = Path(unquote(parts.netloc + parts.path))
-        candidates = [base / path for base in (folder, *folder.parents)]
-        candidates.append(folder / path.relative_to(path.parts[0] if path.parts else path))
-    return next((path for path in candidates if path.is_file()), None)
+        name = path.parts[0] if path.parts else ""
+        candidates = [(base / path, base / name) for base in (folder, *folder.parents)]
+        candidates.append((folder / path.relative_to(name), folder))
+        found = [(file, named) for file, named in candidates if file.is_file()]
+    except (OSError, ValueError):  # a name that is too long, or no name
+        return None
+    if not found:
+        return None
+    allowed = confinement(folder)
+    return next((file for file, named in found if allowed.holds(file, named)), None)
 
 
 def mesh_vertices(data: bytes, name: str) -> Array:

@@ -11,35 +11,36 @@ static void frame_from(const double *at, struct frame *frame) { frame_read(at, f
 /* Bytes, rounded up so that lanes stay aligned. */
 static size_t aligned_size(size_t bytes) { return (bytes + 63)/64*64; }
 
-static void *take(char **memory, size_t bytes) {
-  void *at = *memory;
-  *memory += aligned_size(bytes);
+/* The next bytes of a block; NULL of none, of which they are only counted. */
+static void *take(char *block, size_t *used, size_t bytes) {
+  void *at = block ? block + *used : NULL;
+  *used += aligned_size(bytes);
   return at;
 }
 
 /* Take all arrays from one block; NULL only counts. */
 static size_t lay_out(struct robot *robot, char *base) {
-  char *memory = base;
+  size_t used = 0;
   const size_t n = (size_t)robot->limbs, size = (size_t)robot->size, one = sizeof(double);
   const size_t state = n*((size_t)robot->stride + 1) + 12, most = n + 12;
-  robot->limb = take(&memory, n*sizeof *robot->limb);
-  robot->work = take(&memory, n*sizeof *robot->work);
-  robot->C = take(&memory, 6*n*one);
-  robot->step = take(&memory, (n*size + n + 6)*one);
-  robot->saved = take(&memory, state*one);
-  robot->best = take(&memory, state*one);
-  robot->before = take(&memory, state*one);
-  robot->begun = take(&memory, state*one);
-  robot->delta = take(&memory, 2*(n + 6)*one);
-  robot->matrix = take(&memory, (most*most + 144 + 2*most)*one);
-  robot->vector = take(&memory, (4*most + size)*one);
-  robot->order = take(&memory, most*sizeof(int));
+  robot->limb = take(base, &used, n*sizeof *robot->limb);
+  robot->work = take(base, &used, n*sizeof *robot->work);
+  robot->C = take(base, &used, 6*n*one);
+  robot->step = take(base, &used, (n*size + n + 6)*one);
+  robot->saved = take(base, &used, state*one);
+  robot->best = take(base, &used, state*one);
+  robot->before = take(base, &used, state*one);
+  robot->begun = take(base, &used, state*one);
+  robot->delta = take(base, &used, 2*(n + 6)*one);
+  robot->matrix = take(base, &used, (most*most + 144 + 2*most)*one);
+  robot->vector = take(base, &used, (4*most + size)*one);
+  robot->order = take(base, &used, most*sizeof(int));
   for (size_t i = 0; i < n; ++i) {
     struct limb_work *work = base ? robot->work + i : NULL;
-    lanes *Y = take(&memory, size*sizeof(lanes));
-    double *A = take(&memory, size*size*one), *G = take(&memory, 6*size*one);
-    double *residual = take(&memory, size*one);
-    int *pivot = take(&memory, size*sizeof(int));
+    lanes *Y = take(base, &used, size*sizeof(lanes));
+    double *A = take(base, &used, size*size*one), *G = take(base, &used, 6*size*one);
+    double *residual = take(base, &used, size*one);
+    int *pivot = take(base, &used, size*sizeof(int));
     if (!work) continue;
     work->Y = Y;
     work->A = A;
@@ -47,7 +48,7 @@ static size_t lay_out(struct robot *robot, char *base) {
     work->residual = residual;
     work->pivot = pivot;
   }
-  return (size_t)(memory - base);
+  return used;
 }
 
 static void choose_slots(struct robot *robot) {

@@ -1,0 +1,170 @@
+"""Files that a description of a robot names, and where they may lie.
+
+A description comes from anybody; what it names is read with the rights of the user, and an import
+copies it. So a file that it names has to lie
+
+- in its own folder, or in the nearest folder above that is marked as that of a model or a package
+  (`MARKS`); for an import also in the checkout that this is part of,
+- in a folder of the model path: `model_folders` and ``GZ_SIM_RESOURCE_PATH``, for an import also
+  ``ROS_PACKAGE_PATH`` and ``share`` of ``AMENT_PREFIX_PATH``,
+- in the folder of the model or package that its URI names, if that folder is marked as one,
+- or in one that the user named.
+
+Links are followed first: what counts is where the file is. What a user names on the command line
+or a program in a call is not confined.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cards_core.shared_files import shared_folders
+
+MODEL_PATH = "CARDS_MODEL_PATH"
+"""Environment variable: folders with models, separated like PATH."""
+
+RESOURCE_PATH = "GZ_SIM_RESOURCE_PATH"
+"""The same of Gazebo."""
+
+PACKAGE_PATH = "ROS_PACKAGE_PATH"
+"""Environment variable: folders with packages, as ROS has it; ``AMENT_PREFIX_PATH`` too."""
+
+MARKS = ("model.config", "package.xml")
+"""Files that mark the folder of a model or of a package."""
+
+MODEL_FILE = "model.sdf"
+"""What is in the folder of a model that has no ``model.config``."""
+
+CHECKOUT = ".git"
+"""What marks the top of a checkout."""
+
+UPWARDS = 4
+"""How far above a description the folder of its package may be."""
+
+
+def is_folder(path: Path) -> bool:
+    """Return True for an existing folder, False for anything else, without raising."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def variable_folders(name: str, *below: str) -> Iterator[Path]:
+    """Yield the folders of an environment variable like PATH.
+
+    Args:
+        name: Of the variable.
+        *below: Parts of a path within each.
+    """
+    for entry in os.environ.get(name, "").split(os.pathsep):
+        if entry:
+            yield Path(entry, *below)
+
+
+def model_folders() -> list[Path]:
+    """Return the existing folders that hold one folder per model, in the order of search.
+
+    ``CARDS_MODEL_PATH``, then ``models`` of the shared folders (`cards_core.shared_files`).
+    """
+    folders = [*variable_folders(MODEL_PATH), *shared_folders("models")]
+    return [folder for folder in dict.fromkeys(folders) if is_folder(folder)]
+
+
+def resource_folders() -> list[Path]:
+    """Return `model_folders` and the folders of ``GZ_SIM_RESOURCE_PATH``."""
+    extra = [p for p in variable_folders(RESOURCE_PATH) if is_folder(p)]
+    return list(dict.fromkeys([*model_folders(), *extra]))
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """Folders in which files may lie that a description names.
+
+    Attributes:
+        top: Of the description's own model or package, resolved.
+        others: Further ones, resolved.
+        packages: Folders that the user gave for the names of packages.
+    """
+
+    top: Path
+    others: tuple[Path, ...]
+    packages: Mapping[str, Path] = field(default_factory=dict)
+
+    def holds(self, path: Path, named: Path | None = None) -> bool:
+        """Return whether a file lies in one of them, links followed.
+
+        Args:
+            path: Of a file; it need not exist.
+            named: Folder of the model or package that the URI names, if it names one.
+        """
+        try:
+            found = path.resolve()
+            if named is not None and _is_marked(named) and found.is_relative_to(named.resolve()):
+                return True
+        except (OSError, ValueError, RuntimeError):  # no path, or links in a circle
+            return False
+        return any(found.is_relative_to(folder) for folder in (self.top, *self.others))
+
+    @property
+    def expected(self) -> str:
+        """What would be right, for an error about a file that they do not hold."""
+        return f"a file in '{self.top}', or in a folder of {MODEL_PATH} or {RESOURCE_PATH}"
+
+
+def confinement(folder: Path) -> Confinement:
+    """Return where files may lie that a description in a folder names.
+
+    Args:
+        folder: Of the description.
+    """
+    return Confinement(_top(folder.resolve(), MARKS), _resolved(resource_folders()))
+
+
+def import_confinement(folder: Path, packages: Mapping[str, Path] | None = None) -> Confinement:
+    """Return where files may lie that an import reads or copies.
+
+    Args:
+        folder: Of the description.
+        packages: Name of a package to its folder, as the user gave them.
+    """
+    given = dict(packages or {})
+    others = [
+        *resource_folders(),
+        *variable_folders(PACKAGE_PATH),
+        *variable_folders("AMENT_PREFIX_PATH", "share"),
+        *given.values(),
+    ]
+    top = _top(folder.resolve(), (*MARKS, CHECKOUT))
+    return Confinement(top, _resolved(others), given)
+
+
+def _is_marked(folder: Path) -> bool:
+    return any((folder / mark).is_file() for mark in (*MARKS, MODEL_FILE))
+
+
+def _top(folder: Path, marks: tuple[str, ...]) -> Path:
+    """Return the highest of a folder and those above it that has a mark, else the folder."""
+    home = Path.home().resolve()
+    shared = {home, *home.parents, Path(tempfile.gettempdir()).resolve()}
+    top = folder
+    for above in [folder, *folder.parents][: UPWARDS + 1]:
+        if above in shared:  # a mark there would open all that the user has
+            break
+        if any(os.path.lexists(above / mark) for mark in marks):
+            top = above
+    return top
+
+
+def _resolved(folders: Iterable[Path]) -> tuple[Path, ...]:
+    out: dict[Path, None] = {}
+    for folder in folders:
+        try:
+            out[folder.resolve()] = None
+        except (OSError, RuntimeError):
+            continue
+    return tuple(out)

@@ -1,0 +1,274 @@
+"""Descriptions name files in their model or package, and in the model path, and nowhere else."""
+
+import os
+
+import pytest
+
+from cards_core.errors import DescriptionError
+from cards_core.formats import load, read_sdf
+from cards_core.formats.cardsflow.importer import import_cardsflow
+from cards_core.formats.urdf.importer import import_urdf
+from cards_core.named_files import confinement, import_confinement
+from cards_core.paths.wrapping.mesh import mesh_path
+from cards_core.tensegrity.assembly import assemble
+
+STL = "solid s\n" + "".join(
+    f"facet normal 0 0 1\nouter loop\nvertex {a} 0 0\nvertex 0 {a} 0\nvertex 0 0 {a}\nendloop\n"
+    "endfacet\n"
+    for a in (1, 2)
+) + "endsolid s\n"  # fmt: skip
+
+INERTIAL = (
+    "<inertial><mass>1</mass><inertia><ixx>1</ixx><iyy>1</iyy><izz>1</izz></inertia></inertial>"
+)
+
+
+@pytest.fixture(autouse=True)
+def bare(monkeypatch):
+    """No folder of packages but those of the test."""
+    for name in ("CARDS_MODEL_PATH", "GZ_SIM_RESOURCE_PATH", "ROS_PACKAGE_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("AMENT_PREFIX_PATH", raising=False)
+
+
+@pytest.fixture
+def place(tmp_path):
+    """``robots/arm`` is the model; the stranger's file is beside ``robots``."""
+    folder = tmp_path / "robots" / "arm"
+    folder.mkdir(parents=True)
+    (folder / "in.stl").write_text(STL)
+    secret = tmp_path / "private"
+    secret.mkdir()
+    (secret / "out.stl").write_text(STL)
+    return folder
+
+
+def sdf(uri, version="1.11"):
+    return (
+        f'<sdf version="{version}">\n<model name="arm">\n<link name="a">{INERTIAL}\n'
+        f'<visual name="v"><geometry><mesh>\n<uri>{uri}</uri>\n</mesh></geometry></visual>\n'
+        "</link>\n</model>\n</sdf>\n"
+    )
+
+
+def read(folder, uri):
+    """Read a model in a file with this mesh; return the path of the mesh."""
+    (folder / "model.sdf").write_text(sdf(uri))
+    return load(folder / "model.sdf").links[0].visuals[0].geometry.uri
+
+
+def urdf(folder, uri, **options):
+    inertia = '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>'
+    file = folder / "arm.urdf"
+    file.write_text(
+        f'<robot name="arm">\n<link name="a"><inertial><mass value="1"/>{inertia}</inertial>\n'
+        f'<visual><geometry>\n<mesh filename="{uri}"/></geometry></visual></link></robot>\n'
+    )
+    model = import_urdf(file, **options)
+    return [v.geometry.uri for link in model.robot.links for v in link.visuals]
+
+
+OUTSIDE = ("../../private/out.stl", "{private}/out.stl", "file://{private}/out.stl", "link.stl")
+
+
+def outside(folder, uri):
+    private = folder.parents[1] / "private"
+    if uri == "link.stl":
+        (folder / uri).symlink_to(private / "out.stl")
+    return uri.format(private=private)
+
+
+@pytest.mark.parametrize("uri", [*OUTSIDE, "model://../../private/out.stl"])
+def test_sdf_names_nothing_outside(place, uri):
+    named = outside(place, uri)
+    with pytest.raises(DescriptionError) as caught:
+        read(place, named)
+    message = str(caught.value)
+    assert f"{place / 'model.sdf'}:5" in message
+    assert named[:40] in message
+    assert str(place.parents[1] / "private" / "out.stl") in message
+    assert f"a file in '{place}', or in a folder of CARDS_MODEL_PATH" in message
+
+
+@pytest.mark.parametrize("uri", ["in.stl", "./x/../in.stl", "model://arm/in.stl", "{here}/in.stl"])
+def test_sdf_names_what_is_in_its_folder(place, uri):
+    (place / "x").mkdir()
+    assert read(place, uri.format(here=place)) == str(place / "in.stl")
+
+
+def test_a_mark_above_opens_the_folder_of_the_package(place):
+    (place.parent / "meshes").mkdir()
+    (place.parent / "meshes" / "a.stl").write_text(STL)
+    with pytest.raises(DescriptionError, match="outside of the model"):
+        read(place, "../meshes/a.stl")
+    (place.parent / "package.xml").touch()
+    assert read(place, "../meshes/a.stl") == str(place.parent / "meshes" / "a.stl")
+    with pytest.raises(DescriptionError, match="outside of the model"):
+        read(place, "../../private/out.stl")
+
+
+def test_the_home_folder_is_no_package(place, monkeypatch):
+    monkeypatch.setenv("HOME", str(place.parent))
+    (place.parent / "package.xml").touch()
+    (place.parent / ".git").mkdir()
+    assert confinement(place).top == import_confinement(place).top == place
+
+
+@pytest.mark.parametrize("name", ["CARDS_MODEL_PATH", "GZ_SIM_RESOURCE_PATH"])
+def test_the_model_path_opens_its_folders(place, monkeypatch, name):
+    private = place.parents[1] / "private"
+    monkeypatch.setenv(name, str(private))
+    assert read(place, "../../private/out.stl") == str(private / "out.stl")
+
+
+def test_models_beside_each_other_by_name(place):
+    hand = place.parent / "hand"
+    hand.mkdir()
+    (hand / "b.stl").write_text(STL)
+    with pytest.raises(DescriptionError, match="outside of the model"):
+        read(place, "model://hand/b.stl")  # any folder of that name
+    (hand / "model.config").touch()
+    assert read(place, "model://hand/b.stl") == str(hand / "b.stl")
+    with pytest.raises(DescriptionError, match="outside of the model"):
+        read(place, "model://hand/../../private/out.stl")
+
+
+def test_includes_are_confined(place):
+    other = place.parents[1] / "private" / "model.sdf"
+    other.write_text(sdf("out.stl").replace("<uri>", "<uri> "))
+    include = (
+        '<sdf version="1.11"><model name="w"><include>\n<uri>{}</uri></include></model></sdf>'
+    )
+    (place / "model.sdf").write_text(include.format("../../private/model.sdf"))
+    with pytest.raises(DescriptionError, match=r"model\.sdf:2.*outside of the model"):
+        load(place / "model.sdf")
+    # what an included model names is judged from where that model is
+    inner = place / "inner"
+    inner.mkdir()
+    (inner / "model.sdf").write_text(sdf("../../../private/out.stl"))
+    (place / "model.sdf").write_text(include.format("inner/model.sdf"))
+    with pytest.raises(DescriptionError, match=r"inner.*outside of the model"):
+        load(place / "model.sdf")
+
+
+def test_files_of_the_model_folder_are_confined(place):
+    secret = place.parents[1] / "private" / "model.sdf"
+    secret.write_text(sdf("out.stl"))
+    (place / "model.config").write_text(
+        '<model><name>arm</name>\n<sdf version="1.11">../../private/model.sdf</sdf></model>'
+    )
+    with pytest.raises(DescriptionError, match=r"model\.config:2.*outside of the model"):
+        load(place)
+
+
+def test_models_whose_files_are_links(place, monkeypatch):
+    """What ``colcon build --symlink-install`` leaves of a package with models."""
+    hand = place.parents[1] / "private" / "hand"
+    (hand / "meshes").mkdir(parents=True)
+    (hand / "meshes" / "a.stl").write_text(STL)
+    (hand / "model.sdf").write_text(sdf("meshes/a.stl"))
+    (hand / "model.config").write_text('<model><sdf version="1.11">model.sdf</sdf></model>')
+    linked = place.parents[1] / "share" / "hand"
+    (linked / "meshes").mkdir(parents=True)
+    for name in ("model.sdf", "model.config", "meshes/a.stl"):
+        (linked / name).symlink_to(hand / name)
+    monkeypatch.setenv("GZ_SIM_RESOURCE_PATH", str(linked.parent))
+    (place / "model.sdf").write_text(
+        '<sdf version="1.11"><model name="w"><include><uri>model://hand</uri></include></model>'
+        "</sdf>"
+    )
+    found = load(place / "model.sdf").links[0].visuals[0].geometry.uri
+    assert found == str(hand / "meshes" / "a.stl")
+    assert load(linked).links[0].visuals[0].geometry.uri == found
+
+
+def test_text_of_a_program_names_what_it_wants(place):
+    file = str(place.parents[1] / "private" / "out.stl")
+    assert read_sdf(sdf(file)).links[0].visuals[0].geometry.uri == file
+    with pytest.raises(DescriptionError, match="outside of the model"):
+        read_sdf(sdf(file), base=place)
+
+
+def test_uris_that_are_searched_upwards_are_confined(place):
+    source = str(place / "model.sdf")
+    assert mesh_path("package://private/out.stl", source) is None
+    assert mesh_path("package://arm/../../private/out.stl", source) is None
+    assert mesh_path("package://arm/in.stl", source) == place / "in.stl"
+    assert mesh_path("package://[/in.stl", source) is None  # no address
+
+
+@pytest.mark.parametrize("uri", OUTSIDE)
+def test_an_import_copies_nothing_from_outside(place, uri):
+    named = outside(place, uri)
+    with pytest.raises(DescriptionError) as caught:
+        urdf(place, named)
+    message = str(caught.value)
+    assert f"{place / 'arm.urdf'}:4" in message
+    assert "--package NAME=DIR" in message
+    assert str(place.parents[1] / "private" / "out.stl") in message
+    (place / "model.sdf").write_text(sdf(named, "1.6"))
+    with pytest.raises(DescriptionError, match="outside of the package"):
+        import_cardsflow(place)
+
+
+@pytest.mark.parametrize("mark", ["package.xml", ".git"])
+def test_an_import_takes_what_is_in_its_package_or_checkout(place, mark):
+    meshes = place.parent / "meshes"
+    meshes.mkdir()
+    (meshes / "a.stl").write_text(STL)
+    (place.parent / mark).touch()
+    for uri in ("../meshes/a.stl", "package://robots/meshes/a.stl", "package://x/meshes/a.stl"):
+        assert urdf(place, uri) == [str(meshes / "a.stl")]
+
+
+def test_packages_by_name(place, monkeypatch):
+    other = place.parents[1] / "private" / "deep" / "hand"
+    (other / "meshes").mkdir(parents=True)
+    mesh = other / "meshes" / "a.stl"
+    mesh.write_text(STL)
+    uri = "package://hand/meshes/a.stl"
+    assert urdf(place, uri) == []  # not found, which is a warning
+    assert urdf(place, uri, packages={"hand": other}) == [str(mesh)]
+    # beside it, and marked as a package
+    beside = place.parent / "hand"
+    os.rename(other, beside)
+    with pytest.raises(DescriptionError, match="outside of the package"):
+        urdf(place, uri)
+    (beside / "package.xml").touch()
+    assert urdf(place, uri) == [str(beside / "meshes" / "a.stl")]
+    # on the path of ROS
+    os.rename(beside, other)
+    monkeypatch.setenv("ROS_PACKAGE_PATH", str(other.parent))
+    assert urdf(place, uri) == [str(mesh)]
+
+
+def test_packages_whose_files_are_links(place, monkeypatch):
+    """What ``colcon build --symlink-install`` leaves."""
+    source = place.parents[1] / "private" / "hand"
+    source.mkdir()
+    (source / "package.xml").touch()
+    (source / "a.stl").write_text(STL)
+    share = place.parents[1] / "install" / "share" / "hand"
+    share.mkdir(parents=True)
+    for name in ("package.xml", "a.stl"):
+        (share / name).symlink_to(source / name)
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(share.parents[1]))
+    assert urdf(place, "package://hand/a.stl") == [str(source / "a.stl")]
+
+
+def test_structures_are_confined(place):
+    (place.parents[1] / "private" / "part.yaml").write_text("nodes: {a: [0, 0, 0]}\n")
+    file = place / "structure.yaml"
+    file.write_text("substructures:\n  one:\n    path: ../../private/part.yaml\n")
+    with pytest.raises(DescriptionError, match=r"structure\.yaml:3.*outside of the structure"):
+        assemble(file)
+
+
+def test_circles_of_links_and_what_is_no_path(place):
+    (place / "a.stl").symlink_to("b.stl")
+    (place / "b.stl").symlink_to("a.stl")
+    with pytest.raises(DescriptionError, match="was not found"):
+        read(place, "a.stl")
+    allowed = confinement(place)
+    assert not allowed.holds(place / "a.stl")
+    assert not allowed.holds(place / "a\0b")
