@@ -22,6 +22,9 @@ REST = 1e-6
 MOST_MISSED = 500
 """Commands that a new publisher may have sent before an observer hears it: two seconds of them."""
 
+SKIPPED = 2
+"""A busy controller answers every second state at least."""
+
 
 @dataclass(frozen=True)
 class Violation:
@@ -142,7 +145,7 @@ def freshness(seen: Seen, life: slice, period: float, slack: float = 1.0) -> Arr
 
     The newest valid command that answers a state before this one, of those that were seen before
     this state was plus ``slack``, because the observer may get them in another order. Commands
-    that were missed answered the states before the first one that was seen, each one. Infinite
+    that were missed answered states before the first one that was seen, see `SKIPPED`. Infinite
     where there was none.
 
     Args:
@@ -157,7 +160,7 @@ def freshness(seen: Seen, life: slice, period: float, slack: float = 1.0) -> Arr
     of_life &= seen.command_wall <= wall[-1] + slack
     stamps = np.concatenate(
         [
-            first - period * np.arange(missed + 1)
+            first - period * np.arange(SKIPPED * missed + 1)
             for first, missed in zip(
                 seen.command_stamp[of_life], seen.command_missed[of_life], strict=True
             )
