@@ -99,7 +99,7 @@ def mutate_values(rng: np.random.Generator, text: str) -> bytes:
     root = ET.fromstring(text)
     leaves = [item for item in root.iter() if (item.text or "").strip() and not len(item)]
     for index in rng.integers(len(leaves), size=int(rng.integers(1, 4))):
-        words = (leaves[index].text or "").split()
+        words = (leaves[index].text or "").split() or [""]  # one may have been emptied before
         place = int(rng.integers(len(words)))
         try:
             scale = float(rng.choice([0.0, -1.0, 0.1, 1.5, 10.0, 1e6]))
