@@ -289,7 +289,8 @@ def judge_board(
     limits = {"ACTIVE": hold, "HOLD": relax, "RELAX": disarm}
     entered: dict[str, int] = {}
     for one in samples:
-        good = bool(np.isfinite(one.tension).all())
+        # before the first measurement after a reset there is no number
+        good = bool(np.isfinite(one.tension).all()) or one.state not in ("ACTIVE", "HOLD")
         if good and not (one.tension > share * high + noise).any():
             beyond = None
         elif beyond is None or (last is not None and one.t < last.t):

@@ -190,6 +190,8 @@ def test_a_board_that_pulls_too_much():
     assert invariants(judge_board(board([("ACTIVE", 5)], force=np.nan), HIGH)) == {
         "tensions within limits"
     }
+    unknown = board([("DISARMED", 5)], command_until=0, force=np.nan)
+    assert judge_board(unknown, HIGH).violations == []
 
 
 def test_a_board_may_overshoot_and_lets_go_of_what_is_too_much():

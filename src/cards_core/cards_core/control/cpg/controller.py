@@ -294,9 +294,9 @@ class PatternGenerator(SetPointController):
     def _refresh(self, state: RobotState, elapsed: float) -> None:
         """Advance the oscillators by a time and set the set-points."""
         change = elapsed / self._ramp if self._ramp > 0.0 else 1.0
+        self.reason = self._broken
         if self._native is not None and not self._broken and self._settled(state, elapsed, change):
             return
-        self.reason = self._broken
         tension = self._tension
         if not self.reason:
             try:
@@ -334,7 +334,6 @@ class PatternGenerator(SetPointController):
         if found is None:
             return False
         self._hold, self._share = found
-        self.reason = ""
         return True
 
     def _set_points(self, tension: Array) -> None:

@@ -48,7 +48,7 @@ from cards_core.control.mrc.joint_angles import (
     EstimationNoise,
     noise_from,
 )
-from cards_core.control.mrc.native_blocks import BlockParts, NativeBlocks
+from cards_core.control.mrc.native_blocks import BlockParts, NativeBlocks, frozen
 from cards_core.control.mrc.necessary_tension import NecessaryTension
 from cards_core.control.mrc.parameters import made_image, mrc_parameters
 from cards_core.control.mrc.relaxation import (
@@ -155,6 +155,14 @@ class MuscleRelaxationControl(Controller):
         self.limits = limits or TemperatureLimits()
         self.relaxation = relaxation
         self.image = image or GeometricBodyImage(robot)
+        seen = [muscle.name for muscle in self.image.robot.muscles]
+        wanted = [muscle.name for muscle in robot.muscles]
+        if seen != wanted or self.image.robot.tree.nv != tree.nv:
+            raise ParameterError(
+                f"the body image has the muscles {', '.join(seen)} and "
+                f"{self.image.robot.tree.nv} degrees of freedom (expected: "
+                f"{', '.join(wanted)} and {tree.nv}, those that are commanded)"
+            )
         if joint_angles not in JOINT_ANGLES:
             raise ParameterError(
                 f"joint_angles is '{joint_angles}'; expected one of: {', '.join(JOINT_ANGLES)}"
@@ -255,7 +263,6 @@ class MuscleRelaxationControl(Controller):
                 output=self.output,
                 hand_over=self._hand_over,
                 arrays=arrays,
-                limits=self.limits,
                 period=self._period,
                 letting_go=LETTING_GO,
             )
@@ -519,6 +526,7 @@ class MuscleRelaxationControl(Controller):
             due,
             loads,
             self.options,
+            self.limits,
             relaxation=self.relaxation,
             begun=before is None,
             let_go=self._let_go,
@@ -528,7 +536,7 @@ class MuscleRelaxationControl(Controller):
         ):
             return False
         if model:
-            self.necessary, self._solver.failed = native.necessary.copy(), False
+            self.necessary, self._solver.failed = frozen(native.necessary), False
             self._given = (*self._given[:2], self.necessary)
             out.residual = native.residual
         if tick:

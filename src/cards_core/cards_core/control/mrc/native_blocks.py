@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cards_core.body_image.geometric import GeometricBodyImage
 from cards_core.body_image.interface import BodyImage
@@ -47,6 +48,8 @@ from cards_core.optimize.daqp_library import DaqpProgram, LibraryUnknownError
 from cards_core.optimize.qp_backends import DaqpSolver
 from cards_core.typing import Array
 
+_LIMITS = "soft", "hard", "heat_rate", "tension_share", "tension_rate", "recovery_rate", "largest"
+
 SOURCES = (DAQP_SOURCE, REAL, ROWS, Path(__file__).parent / "native" / "relaxation.c")
 """Parts of the program text."""
 
@@ -63,7 +66,6 @@ class BlockParts:
         hand_over: Whose lead is used.
         arrays: ``bias``, ``stiffness``, ``most``, ``rest_lengths``, ``held_offsets`` of every
             muscle, shape (m,); they stay the same.
-        limits: Of temperature and tension.
         period: Of the blocks, [s].
         letting_go: How fast muscles lengthen once one was too hot, [m/s].
     """
@@ -75,7 +77,6 @@ class BlockParts:
     output: ControlOutput
     hand_over: HandOver
     arrays: Mapping[str, Array]
-    limits: TemperatureLimits
     period: float
     letting_go: float
 
@@ -144,13 +145,10 @@ class NativeBlocks:
             tensions=parts.output.tensions,
             **parts.arrays,
         )
-        limits = parts.limits
-        for name in ("soft", "hard", "heat_rate", "tension_share", "tension_rate"):
-            setattr(setup, name, getattr(limits, name))
-        setup.recovery_rate, setup.largest = limits.recovery_rate, limits.largest
         setup.period, setup.slack, setup.hand_over_step = parts.period, SLACK, STEP
         setup.letting_go = parts.letting_go
         self._options: RelaxationOptions | None = None
+        self._limits: TemperatureLimits | None = None
         library = program("muscle relaxation control", SOURCES)
         self._call, self._release = library.cards_relaxation_step, library.cards_daqp_release
         self._release.restype = None
@@ -205,6 +203,7 @@ class NativeBlocks:
         due: tuple[bool, bool],
         loads: tuple[Sequence[Array], Sequence[Array]],
         options: RelaxationOptions,
+        limits: TemperatureLimits,
         *,
         relaxation: bool,
         begun: bool,
@@ -223,6 +222,7 @@ class NativeBlocks:
             loads: Joint forces beside gravity at the present and at the wanted pose, [Nm] or [N],
                 each shape (nv,), at most `LOADS`.
             options: Of the relaxation.
+            limits: Of temperature and tension.
             relaxation: Whether muscles are released at all.
             begun: False where the caller adds the lead itself.
             let_go: By how much muscles were lengthened since one was too hot, [m].
@@ -233,6 +233,10 @@ class NativeBlocks:
         setup = self._setup
         if options is not self._options:
             self._bind(options)
+        if limits is not self._limits:
+            self._limits = limits
+            for name in _LIMITS:
+                setattr(setup, name, getattr(limits, name))
         for pose, rows, given in zip(
             (setup.present, setup.wanted), self._loads, loads, strict=True
         ):
@@ -265,12 +269,12 @@ class NativeBlocks:
         return bool(self._setup.any_latched)
 
     def relaxation(self) -> Relaxation:
-        """Return what was released, as an object."""
+        """Return what was released, as an object whose arrays cannot be changed."""
         s = self._setup
         return Relaxation(
-            self._dl.copy(),
-            self._targets.copy() if s.has_targets else None,
-            self._rest.copy() if s.has_rest else None,
+            frozen(self._dl),
+            frozen(self._targets) if s.has_targets else None,
+            frozen(self._rest) if s.has_rest else None,
             int(s.still),
             bool(s.moving),
             bool(s.stopped),
@@ -278,8 +282,8 @@ class NativeBlocks:
         )
 
     def protection(self) -> Protection:
-        """Return how far muscles have given way, as an object."""
-        return Protection(self._given.copy(), *self._flags.copy())
+        """Return how far muscles have given way, as an object whose arrays cannot be changed."""
+        return Protection(frozen(self._given), *frozen(self._flags))
 
     def take(self, state: Relaxation, protection: Protection) -> None:
         """Go on from these.
@@ -306,6 +310,13 @@ class NativeBlocks:
             setattr(setup, name, getattr(options, name))
         setup.still_change, setup.ties = options.still, TIES.index(options.ties)
         setup.hold = round(options.hold / options.period)
+
+
+def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a copy that cannot be written: a change of it would not reach the compiled blocks."""
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy
 
 
 def _geometric(image: BodyImage) -> GeometricBodyImage:

@@ -217,3 +217,19 @@ def test_refreshes_of_python_say_why(monkeypatch):
 
     monkeypatch.setattr("cards_core.control.native_program._program", refuse)
     assert make_controller("cpg", numeric).native == "no, there is no C compiler"
+
+
+def test_an_error_leaves_the_same_reason_in_both_forms():
+    ours, theirs = pair("feedback")
+    rng = np.random.default_rng(0)
+    states = [state_of(0.02 * k, rng) for k in range(3)]
+    states[1].tensions[0] = np.nan
+    found = []
+    for item in (ours, theirs):
+        for state in states[:2]:
+            item.step(state)
+        assert item.reason
+        with pytest.raises(CardsError):
+            item.step(dataclasses.replace(states[2], muscle_lengths=None))
+        found.append((item.reason, item.output.status))
+    assert found[0] == found[1]

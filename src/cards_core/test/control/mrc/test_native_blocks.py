@@ -14,8 +14,8 @@ from cards_core.body_image.geometric import GeometricBodyImage, Stretch
 from cards_core.control import ControlModel, ControlStatus, controller_parameters, make_controller
 from cards_core.control.mrc.controller import MuscleRelaxationControl
 from cards_core.control.mrc.relaxation import Relaxation, RelaxationOptions
-from cards_core.control.mrc.temperature_safety import Protection
-from cards_core.errors import CardsError, CompilationError
+from cards_core.control.mrc.temperature_safety import Protection, TemperatureLimits
+from cards_core.errors import CardsError, CompilationError, ParameterError
 from cards_core.formats import load
 from cards_core.muscles.impedance import impedance_tension
 from cards_core.optimize.qp import QpStatus
@@ -244,6 +244,29 @@ def test_what_is_changed_between_steps_reaches_both_forms():
             change(item)
         compare(ours, theirs, state_of(robot, model, time, robot.tree.home, rng))
     assert ours.native == "yes"
+
+
+def test_other_limits_hold_in_both_forms_and_arrays_of_the_state_cannot_be_written():
+    robot, ours, theirs = pair("arm")
+    model, rng = GeometricBodyImage(robot), np.random.default_rng(3)
+    q = robot.tree.home
+    hot = np.full(len(robot.muscles), 55.0)
+    for k in range(40):
+        if k == 10:
+            ours.limits = theirs.limits = TemperatureLimits(soft=40.0, hard=70.0)
+        compare(ours, theirs, state_of(robot, model, 0.008 * k, q, rng, temperatures=hot))
+    assert ours.protection.given.any()
+    for array in (ours.state.dl, ours.necessary, ours.protection.given, ours.protection.hot):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 0
+
+
+def test_an_image_of_other_muscles_is_refused():
+    robot = held(roboy_arm())
+    for muscles in (robot.muscles[:-1], robot.muscles[:2], robot.muscles[::-1]):
+        image = GeometricBodyImage(replace(robot, muscles=muscles))
+        with pytest.raises(ParameterError, match="the body image has the muscles"):
+            MuscleRelaxationControl(ControlModel(robot), image=image)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 1e200])
