@@ -87,11 +87,10 @@ def _from_file(geometry: Mesh, source: str | None) -> tuple[Array, Faces] | None
     path = _existing(geometry, source)
     if path is None:
         return None
-    import trimesh
+    from cards_core.robot.mesh_file import load_triangles
 
     try:
-        mesh = trimesh.load(path, force="mesh")
-        vertices, faces = np.asarray(mesh.vertices, dtype=float), np.asarray(mesh.faces)
+        vertices, faces = load_triangles(path)
     except Exception as error:  # each format of trimesh raises exceptions of its own
         _warn(f"mesh '{path}': cannot be read ({error}), not drawn")
         return None

@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pytest
 import trimesh
@@ -42,6 +44,39 @@ def test_mesh_file_is_scaled_and_found_beside_the_description(tmp_path):
     for uri in ("meshes/a b.stl", "file:meshes/a%20b.stl", "model://robot/meshes/a%20b.stl"):
         vertices, _ = triangles(Mesh(uri, np.array([2.0, 4.0, 6.0])), source)
         np.testing.assert_allclose(np.ptp(vertices, axis=0), [2.0, 4.0, 6.0])
+
+
+def test_files_that_a_mesh_names(tmp_path):
+    """Materials are not read, other files only regular ones in the folder of the mesh."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    source, unit = str(folder / "model.sdf"), np.ones(3)
+    box = trimesh.creation.box((1.0, 2.0, 3.0))
+    os.mkfifo(folder / "pipe.mtl")
+    (folder / "a.obj").write_text("mtllib pipe.mtl\nusemtl x\n" + box.export(file_type="obj"))
+    header = box.export(file_type="ply", encoding="ascii").decode()
+    os.mkfifo(folder / "pipe.png")
+    texture = "\ncomment TextureFile pipe.png\nelement"
+    (folder / "a.ply").write_text(header.replace("\nelement", texture, 1))
+    for name in ("a.obj", "a.ply"):
+        vertices, _ = triangles(Mesh(name, unit), source)
+        np.testing.assert_allclose(np.ptp(vertices, axis=0), [1.0, 2.0, 3.0])
+    parts = box.export(file_type="gltf")
+    buffer = next(name for name in parts if name.endswith(".bin"))
+    for name, data in parts.items():
+        (folder / name).write_bytes(data)
+    vertices, _ = triangles(Mesh("model.gltf", unit), source)
+    np.testing.assert_allclose(np.ptp(vertices, axis=0), [1.0, 2.0, 3.0])
+    text = (folder / "model.gltf").read_text()
+    (folder / "model.gltf").write_text(text.replace(buffer, "../b.bin"))
+    (tmp_path / "b.bin").write_bytes(parts[buffer])
+    with pytest.warns(MeshWarning, match=r"names '\.\./b\.bin', which is no file in its folder"):
+        assert triangles(Mesh("model.gltf", unit), source) is None
+    (folder / "model.gltf").write_text(text)
+    (folder / buffer).unlink()
+    os.mkfifo(folder / buffer)
+    with pytest.warns(MeshWarning, match="is no file in its folder"):
+        assert triangles(Mesh("model.gltf", unit), source) is None
 
 
 def test_mesh_as_wrap_surface(tmp_path):

@@ -199,11 +199,12 @@ def mesh_heights(path: Path, resolution: float, scale: float) -> HeightField:
         )
     if not path.is_file():
         raise CardsError(f"{path} does not exist (expected: a mesh)")
-    import trimesh
+    # imported here: who reads no meshes needs no trimesh
+    from cards_core.robot.mesh_file import load_triangles
 
     try:
-        mesh = trimesh.load(path, force="mesh")
-        corners = np.asarray(mesh.vertices, dtype=float)[np.asarray(mesh.faces)] * scale
+        vertices, faces = load_triangles(path)
+        corners = vertices[faces] * scale
     except Exception as error:  # each format of trimesh raises exceptions of its own
         raise CardsError(f"{path} cannot be read: {error} (expected: a mesh)") from error
     if len(corners) == 0 or not np.isfinite(corners).all():

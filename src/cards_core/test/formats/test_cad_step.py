@@ -212,6 +212,43 @@ def test_placements_that_belong_to_nothing(folder, reader):
         reader.read(file)
 
 
+def test_parts_in_other_files(tmp_path, reader):
+    """An exporter's way to write each part into a file: what it names could be any file."""
+    from OCP.BRepPrimAPI import BRepPrimAPI_MakeBox
+    from OCP.STEPCAFControl import STEPCAFControl_Writer
+    from OCP.STEPControl import STEPControl_StepModelType
+    from OCP.TCollection import TCollection_ExtendedString
+    from OCP.TDataStd import TDataStd_Name
+    from OCP.TDocStd import TDocStd_Document
+    from OCP.TopLoc import TopLoc_Location
+    from OCP.XCAFDoc import XCAFDoc_DocumentTool
+
+    document = TDocStd_Document(TCollection_ExtendedString("XmlOcaf"))
+    shapes = XCAFDoc_DocumentTool.ShapeTool_s(document.Main())
+    assembly = shapes.NewShape()
+    for name in ("inner", "outer"):
+        part = shapes.AddShape(BRepPrimAPI_MakeBox(10.0, 10.0, 10.0).Shape(), False)
+        TDataStd_Name.Set_s(part, TCollection_ExtendedString(name))
+        shapes.AddComponent(assembly, part, TopLoc_Location())
+    shapes.UpdateAssemblies()
+    (tmp_path / "robot").mkdir()
+    file = tmp_path / "robot" / "main.step"
+    writer = STEPCAFControl_Writer()
+    assert writer.Transfer(document, STEPControl_StepModelType.STEPControl_AsIs, "part_")
+    writer.Write(str(file))
+    text = file.read_text()
+    line = text[: text.index("DOCUMENT_FILE(")].count("\n") + 1
+    inner = "'part_inner.stp'"
+    for name in ("'part_inner.stp'", "'../part_inner.stp'", "'/dev/zero'", "'\xff\xe4.stp'"):
+        file.write_bytes(text.replace(inner, name).encode("latin-1"))
+        shown = "" if "\xff" in name else name
+        with pytest.raises(
+            DescriptionError,
+            match=rf"main\.step:{line}: DOCUMENT_FILE: .*{re.escape(shown)} and 1 more.*one file",
+        ):
+            reader.read(file)
+
+
 def test_names_in_other_letters(folder, reader):
     """Names are decoded by Open CASCADE, and by us where they are compared."""
     file = write_arm(folder / "letters.step")

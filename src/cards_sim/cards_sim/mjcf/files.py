@@ -8,8 +8,10 @@ here: what is no XML, or asks for more memory than a robot needs, is refused wit
 from __future__ import annotations
 
 import math
+import os
 import re
-from collections.abc import Iterable, Iterator
+import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +23,10 @@ from cards_core.named_files import Confinement, import_confinement
 from cards_sim.mujoco_warnings import quiet_mujoco
 
 MAX_FILES = 200
-"""Most included files."""
+"""Most files that MuJoCo reads as text: included ones, and attached models each time anew."""
+
+MAX_LEVELS = 20
+"""Most models that are attached to each other in a row."""
 
 LIMITS = {
     "replicate": {"count": 1000.0},
@@ -102,30 +107,80 @@ class CompiledMjcf:
     sampled_ranges: bool
 
 
-def read_source(path: Path, attached: frozenset[Path] = frozenset()) -> MjcfSource:
+def read_source(path: Path) -> MjcfSource:
     """Return the text of a model and of what it includes.
 
     Args:
         path: The main file.
-        attached: Models that it is attached to, resolved.
 
     Raises:
         DescriptionError: A file cannot be read, is no XML or no MJCF, includes itself, names a
-            file outside of its package, or asks for more memory than a robot needs.
+            file outside of its package or one that is no regular file, or asks for more memory or
+            more files than a robot needs.
     """
-    main = parse_xml(path)
-    if main.tag != "mujoco":
-        raise main.error(
-            f"the root element is <{shorten(main.tag)}>", "MJCF, whose root is <mujoco>"
-        )
-    if path.suffix != ".xml":
-        ending = f"the ending '{shorten(path.suffix)}'" if path.suffix else "no ending"
-        raise DescriptionError(
-            f"{ending}: MuJoCo reads files that end on .xml",
-            source=str(path),
-            expected=f"the same file as {shorten(path.stem)}.xml in this folder",
-        )
-    allowed = import_confinement(path.resolve().parent)
+    return _Reading().model(path, frozenset(), 0)
+
+
+class _Reading:
+    """Reads a model and those that are attached to it, each once.
+
+    Attributes:
+        counts: Number of files that MuJoCo reads for a model, by its path.
+    """
+
+    def __init__(self) -> None:
+        self.counts: dict[Path, int] = {}
+
+    def model(self, path: Path, above: frozenset[Path], level: int) -> MjcfSource:
+        """Return the text of a model.
+
+        Args:
+            path: Its main file.
+            above: Files of the models that it is attached to, resolved.
+            level: Number of these models.
+        """
+        main = parse_xml(path)
+        if main.tag != "mujoco":
+            raise main.error(
+                f"the root element is <{shorten(main.tag)}>", "MJCF, whose root is <mujoco>"
+            )
+        if path.suffix != ".xml":
+            ending = f"the ending '{shorten(path.suffix)}'" if path.suffix else "no ending"
+            raise DescriptionError(
+                f"{ending}: MuJoCo reads files that end on .xml",
+                source=str(path),
+                expected=f"the same file as {shorten(path.stem)}.xml in this folder",
+            )
+        allowed = import_confinement(path.resolve().parent)
+        source, done = _included(path, main, allowed)
+        count = len(source.roots)
+        for element, file in _named_files(source, allowed):
+            if file.resolve() in above | done:
+                name = shorten(element.get("file", ""))
+                raise element.error(f"'{name}' contains itself", "another file")
+            if level >= MAX_LEVELS:
+                raise element.error(
+                    "a model in a model and so on", f"at most {MAX_LEVELS} in a row"
+                )
+            if file not in self.counts:
+                self.model(file, above | done, level + 1)
+            count += self.counts[file]
+            if count > MAX_FILES:
+                raise element.error(
+                    f"more than {MAX_FILES} files, attached models counted each time", "fewer"
+                )
+        self.counts[path] = count
+        names = {e.get(key, "") for e in source.elements() for key in ("name", "class")}
+        for element in source.elements():
+            _check_numbers(element)
+            _check_finite(element, names)
+        return source
+
+
+def _included(
+    path: Path, main: XmlElement, allowed: Confinement
+) -> tuple[MjcfSource, frozenset[Path]]:
+    """Return a model with what it includes, and all its files, resolved."""
     roots = [main]
     done = {path.resolve()}
     waiting = [main]
@@ -135,8 +190,7 @@ def read_source(path: Path, attached: frozenset[Path] = frozenset()) -> MjcfSour
             name = element.get("file")
             if not name:
                 raise element.error("has no 'file'", "the name of a file")
-            file = path.parent / name
-            _check_place(element, name, [file], allowed)
+            file = _opened(element, path.parent, "", name, allowed)
             try:
                 known = file.resolve() in done
             except (OSError, ValueError, RuntimeError) as error:
@@ -154,23 +208,17 @@ def read_source(path: Path, attached: frozenset[Path] = frozenset()) -> MjcfSour
             done.add(file.resolve())
             roots.append(included)
             waiting.append(included)
-    source = MjcfSource(path, tuple(roots))
-    _check_files(source, allowed, attached | done)
-    names = {element.get(key, "") for element in source.elements() for key in ("name", "class")}
-    for element in source.elements():
-        _check_numbers(element)
-        _check_finite(element, names)
-    return source
+    return MjcfSource(path, tuple(roots)), frozenset(done)
 
 
-def _check_files(source: MjcfSource, allowed: Confinement, attached: frozenset[Path]) -> None:
-    """Refuse files outside of the model's package, which MuJoCo would read.
+def _named_files(source: MjcfSource, allowed: Confinement) -> Iterator[tuple[XmlElement, Path]]:
+    """Refuse files that MuJoCo must not read; yield the attached models.
 
     Which ``<compiler>`` counts is MuJoCo's matter: a file has to be right with each of them.
     """
     folder = source.path.parent
     compilers = [element for element in source.elements() if element.tag == "compiler"]
-    places = {folder / c.get(key, "") for c in compilers for key in _FOLDERS} | {folder}
+    directories = sorted({c.get(key, "") for c in compilers for key in _FOLDERS} | {""})
     stripped = {c.get("strippath", "false") for c in compilers}
     for element in source.elements():
         for attribute in _FILES.get(element.tag, ()):
@@ -181,11 +229,11 @@ def _check_files(source: MjcfSource, allowed: Confinement, attached: frozenset[P
             if "true" in stripped:
                 bare = name.replace("\\", "/").rpartition("/")[2]
                 names = {bare} if stripped == {"true"} else {name, bare}
-            _check_place(element, name, [p / n for p in places for n in names], allowed)
-            if element.tag == "model":
-                if (folder / name).resolve() in attached:
-                    raise element.error(f"'{shorten(name)}' contains itself", "another file")
-                read_source(folder / name, attached)
+            for directory in directories:
+                for one in sorted(names):
+                    _opened(element, folder, directory, one, allowed)
+            if element.tag == "model":  # no directory counts for it, and it is not stripped
+                yield element, _opened(element, folder, "", name, allowed)
 
 
 _FOLDERS = ("meshdir", "texturedir", "assetdir")
@@ -203,14 +251,46 @@ _FILES = {
 """Attributes that name files, by element."""
 
 
-def _check_place(
-    element: XmlElement, name: str, files: Iterable[Path], allowed: Confinement
-) -> None:
-    for file in files:
-        if "\0" not in name and not allowed.holds(file):
-            raise element.error(
-                f"'{shorten(name)}' is outside of the model's package", allowed.expected
-            )
+def _opened(
+    element: XmlElement, folder: Path, directory: str, name: str, allowed: Confinement
+) -> Path:
+    """Return the path that MuJoCo opens for a name; an error if it must not.
+
+    MuJoCo takes a backslash for a slash on every system and removes ``x/..`` as text, whether x
+    is a link or not. It takes what has ``:/`` in it for absolute and leaves it to the system, for
+    which it is relative to the working directory.
+
+    Args:
+        element: That names the file.
+        folder: Of the model.
+        directory: ``meshdir`` and the like; empty if none.
+        name: Of the file.
+        allowed: Where it may be.
+    """
+    directory, name = directory.replace("\\", "/"), name.replace("\\", "/")
+    shown = shorten(os.path.join(directory, name))
+    if ":/" in name or (":/" in directory and not name.startswith("/")):
+        raise element.error(
+            f"'{shown}' has a drive or a scheme",
+            "a path relative to the model's folder, with '/' between its parts",
+        )
+    path = folder / directory / name
+    file = Path(os.path.normpath(path))
+    # the path before this too: whoever reads it otherwise follows links first
+    if "\0" not in name and not (allowed.holds(file) and allowed.holds(path)):
+        raise element.error(f"'{shown}' is outside of the model's package", allowed.expected)
+    if _waits(file):
+        raise element.error(f"'{shown}' is a pipe or a device", "a regular file")
+    return file
+
+
+def _waits(file: Path) -> bool:
+    """Return whether reading a file may not end: that of a pipe or a device."""
+    try:
+        mode = file.stat().st_mode
+    except (OSError, ValueError):
+        return False  # it cannot be read at all
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _check_finite(element: XmlElement, names: set[str]) -> None:

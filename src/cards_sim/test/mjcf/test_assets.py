@@ -1,8 +1,12 @@
 """Files that an MJCF names lie in its package, else MuJoCo does not get to read them."""
 
+import os
+
 import pytest
 
 from cards_core.errors import DescriptionError
+from cards_core.formats.xml_lines import parse_xml
+from cards_sim.mjcf import files
 from cards_sim.mjcf.files import read_source
 from cards_sim.mjcf.importer import import_mjcf
 
@@ -101,3 +105,100 @@ def test_assets_of_the_checkout_are_read(place):
     (place.parent / "meshes" / "a.obj").write_text(TETRAHEDRON)
     asset = '<mesh name="m" file="a.obj"/>'
     assert import_mjcf(model(place, asset, compiler='meshdir="../meshes"', body=BODY)).robot
+
+
+@pytest.mark.parametrize(
+    ("asset", "compiler"),
+    [
+        ('<mesh name="m" file="..\\..\\private\\out.obj"/>', ""),
+        ('<mesh name="m" file="out.obj"/>', 'meshdir="..\\..\\private\\"'),
+        ('<mesh name="m" file="out.obj"/>', 'assetdir="assets\\..\\..\\..\\private"'),
+        ('<hfield name="h" size="1 1 1 1" file="..\\../private/h.png"/>', ""),
+        ('<texture name="t" type="cube" fileup="..\\..\\private\\t.png"/>', ""),
+        ('<model name="x" file="..\\..\\private\\x.xml"/>', ""),
+        # MuJoCo takes x/.. out as text, the system follows the link x first
+        ('<mesh name="m" file="deep/../../../private/out.obj"/>', ""),
+        ('<mesh name="m" file="../../private/out.obj"/>', 'meshdir="deep/.."'),
+        ('<mesh name="m" file="deep/../../private/out.obj"/>', 'meshdir="away"'),
+    ],
+)
+def test_what_mujoco_opens_counts(place, asset, compiler):
+    (place / "a" / "b" / "c").mkdir(parents=True)
+    (place / "deep").symlink_to("a/b/c")
+    (place / "away").symlink_to("a/b/c")
+    # files of these names, for a reader that takes backslashes for letters
+    (place / "..\\..\\private\\out.obj").write_text(TETRAHEDRON)
+    (place / "..\\..\\private\\x.xml").write_text("<mujoco/>")
+    file = model(place, asset, compiler=compiler)
+    with pytest.raises(DescriptionError, match=r"is outside of the model's package") as caught:
+        read_source(file)
+    assert f"{file}:4" in str(caught.value)
+
+
+def test_an_include_with_backslashes_is_the_file_that_mujoco_opens(place):
+    (place.parents[1] / "private" / "x.xml").write_text("<mujocoinclude/>")
+    (place / "..\\..\\private\\x.xml").write_text("<mujocoinclude/>")
+    file = model(place, "", body='<include file="..\\..\\private\\x.xml"/>')
+    with pytest.raises(DescriptionError, match=r"arm\.xml:6.*outside of the model's package"):
+        read_source(file)
+    (place / "assets" / "in.xml").write_text(f"<mujocoinclude>{BODY}</mujocoinclude>")
+    asset = '<mesh name="m" file="assets\\in.obj"/>'
+    file = model(place, asset, body='<include file="assets\\in.xml"/>')
+    assert "b" in [link.name for link in import_mjcf(file).robot.links]
+
+
+@pytest.mark.parametrize(
+    ("name", "compiler"),
+    [("C:\\in.obj", ""), ("c:/../in.obj", ""), ("in.obj", 'meshdir="c:/.."')],
+)
+def test_drives_are_refused(place, name, compiler, monkeypatch):
+    # MuJoCo would leave them to the system: relative to the working directory
+    (place / "c:").mkdir()
+    monkeypatch.chdir(place)
+    file = model(place, f'<mesh name="m" file="{name}"/>', compiler=compiler)
+    with pytest.raises(DescriptionError, match=r"arm\.xml:4.*drive or a scheme.*relative to"):
+        read_source(file)
+
+
+@pytest.mark.parametrize(
+    "asset",
+    [
+        '<mesh name="m" file="pipe.xml"/>',
+        '<texture name="t" type="2d" file="assets/../pipe.xml"/>',
+        '<model name="x" file="pipe.xml"/>',
+        '<include file="pipe.xml"/>',
+    ],
+)
+def test_pipes_are_refused(place, asset):
+    os.mkfifo(place / "pipe.xml")
+    file = model(place, asset)
+    with pytest.raises(
+        DescriptionError, match=r"arm\.xml:4.*is a pipe or a device.*a regular file"
+    ):
+        read_source(file)
+
+
+def test_attached_models_count_as_often_as_mujoco_reads_them(place, monkeypatch):
+    read = []
+
+    def counted(path):
+        read.append(path.name)
+        return parse_xml(path)
+
+    monkeypatch.setattr(files, "parse_xml", counted)
+
+    def chain(levels, each):
+        for i in range(levels):
+            parts = [f'<model name="m{k}" file="m{i + 1}.xml"/>' for k in range(each)]
+            (place / f"m{i}.xml").write_text(f"<mujoco><asset>{''.join(parts)}</asset></mujoco>")
+        (place / f"m{levels}.xml").write_text("<mujoco/>")
+        read.clear()
+        return place / "m0.xml"
+
+    assert read_source(chain(6, 2))  # 127 files for MuJoCo
+    assert sorted(read) == [f"m{i}.xml" for i in range(7)]
+    with pytest.raises(DescriptionError, match=r"m\d\.xml:1.*more than 200 files"):
+        read_source(chain(16, 2))
+    assert len(read) == 17
+    with pytest.raises(DescriptionError, match=r"m20\.xml:1.*at most 20 in a row"):
+        read_source(chain(300, 1))

@@ -27,6 +27,9 @@ from cards_core.typing import Array
 
 CENTIMETRE, CENTINEWTON = 0.01, 0.01
 
+MAX_BYTES = 10_000_000
+"""Longest file that is read; those of the toolkit have some ten thousand."""
+
 COMMAND = 2.0
 """The descending command, fixed in the toolkit."""
 
@@ -58,7 +61,7 @@ OPEN_LOOP_SIGNED = Ranges(frequency=(-30.0, 30.0), amplitude=(-30.0, 30.0))
 
 
 def read_json(path: str | Path, ranges: Ranges | None = None) -> PatternParameters:
-    """Read a learned set with its networks, whose files are found beside it.
+    """Read a learned set with its networks, whose files are in its folder or below.
 
     Args:
         path: The ``.json`` file.
@@ -69,7 +72,7 @@ def read_json(path: str | Path, ranges: Ranges | None = None) -> PatternParamete
     """
     path = Path(path)
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(_text(path))
     except (OSError, ValueError, RecursionError) as error:
         raise DescriptionError(f"cannot be read: {error}", source=str(path)) from None
     try:
@@ -185,13 +188,14 @@ def _network(data: Any, key: str, path: Path) -> Network:
     try:
         section: Mapping[str, Any] = data[key]["params"]
         sizes = [section[name] for name in ("numStates", "numHidden", "numActions")]
-        file = path.parent / str(section["neuralFilename"])
+        name = section["neuralFilename"]
     except (KeyError, TypeError, IndexError):
         wanted = "numStates, numHidden, numActions and neuralFilename"
         raise _error(path, f"{key}.params is not complete", wanted) from None
     if not all(isinstance(size, int) and 0 < size < 1000 for size in sizes):
         raise _error(path, f"{key}.params has the sizes {shown(sizes)}", "whole numbers > 0")
     i, h, o = sizes
+    file = _beside(path, name, f"{key}.params.neuralFilename")
     weights = _numbers(file, size=(i + 1) * h + (h + 1) * o)
     first = (i + 1) * h
     return Network(weights[:first].reshape(i + 1, h).T, weights[first:].reshape(h + 1, o).T)
@@ -208,13 +212,48 @@ def _of_halved_inputs(network: Network) -> Network:
     return Network(hidden, network.output)
 
 
-def _numbers(path: Path, size: int | None = None) -> Array:
+def _beside(path: Path, name: Any, what: str) -> Path:
+    """Return a file that a learned set names; it is in the folder of the set or below."""
+    expected = "a file in the folder of this one, or below it"
+    if not isinstance(name, str) or not name:
+        raise _error(path, f"{what} is {shown(name)}", expected)
+    file = path.parent / name
     try:
-        values = np.array([float(word) for word in path.read_text("utf-8").strip().split(",")])
+        inside = file.resolve().is_relative_to(path.parent.resolve())
+        regular = file.is_file()
+    except (OSError, ValueError, RuntimeError):  # no path, or links in a circle
+        inside = regular = False
+    if not inside:
+        raise _error(path, f"{what} {shown(name)} is outside of this folder", expected)
+    if not regular:
+        raise _error(path, f"{what} {shown(name)} is no file", expected)
+    return file
+
+
+def _text(path: Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is no UTF-8, or longer than `MAX_BYTES`.
+    """
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"it is longer than {MAX_BYTES} bytes")
+    return data.decode("utf-8")
+
+
+def _numbers(path: Path, size: int | None = None) -> Array:
+    expected = "numbers with commas between"
+    try:
+        words = _text(path).strip().split(",")
     except (OSError, ValueError) as error:
-        raise DescriptionError(
-            f"cannot be read: {error}", source=str(path), expected="numbers with commas between"
-        ) from None
+        raise _error(path, f"cannot be read: {error}", expected) from None
+    try:
+        values = np.array([float(word) for word in words])
+    except ValueError:  # not its text: the file may not be what it should be
+        raise _error(path, "does not hold numbers", expected) from None
     if not np.isfinite(values).all() or (size is not None and values.size != size):
         wanted = "finite numbers" if size is None else f"{size} finite numbers"
         raise _error(path, f"holds {values.size} numbers", wanted)

@@ -18,6 +18,7 @@ from OCP.IFSelect import IFSelect_ReturnStatus
 from OCP.Interface import Interface_Static
 from OCP.Quantity import Quantity_ColorRGBA
 from OCP.STEPCAFControl import STEPCAFControl_Reader
+from OCP.STEPConstruct import STEPConstruct_ExternRefs
 from OCP.TCollection import TCollection_ExtendedString
 from OCP.TDataStd import TDataStd_Name
 from OCP.TDF import TDF_Label
@@ -42,11 +43,14 @@ from cards_core.formats.cad.occt import (
 )
 from cards_core.formats.cad.step_text import (
     NamedPlacement,
+    StepText,
     check_text,
     density_scale,
+    external_reference_line,
     named_placements,
 )
 from cards_core.formats.imports.markers import MARKER
+from cards_core.formats.xml_lines import shorten
 from cards_core.spatial import Pose
 
 MAX_COMPONENTS = 20_000
@@ -65,7 +69,8 @@ def read_step(path: Path, shown: str, tolerance: float) -> Assembly:
         tolerance: Largest distance of a mesh from its surface, [m].
 
     Raises:
-        DescriptionError: It cannot be read, is no STEP file, or has no shapes.
+        DescriptionError: It cannot be read, is no STEP file, has no shapes, or refers to parts in
+            other files.
     """
     text = check_text(path, shown)
     Interface_Static.SetCVal_s("xstep.cascade.unit", "MM")
@@ -83,6 +88,7 @@ def read_step(path: Path, shown: str, tolerance: float) -> Assembly:
             line=text.last_line,
             expected="a STEP file (ISO 10303-21) of AP203, AP214 or AP242",
         )
+    _refuse_other_files(reader, text)
     if not reader.Transfer(document):
         raise DescriptionError(
             "no shape in it can be translated",
@@ -105,6 +111,30 @@ def read_step(path: Path, shown: str, tolerance: float) -> Assembly:
     _add_placements(walker, named_placements(text))
     name = walker.components[0].name if len(walker.roots) == 1 else Path(shown).stem
     return Assembly(name, "STEP", text.unit, tuple(walker.components), remarks=tuple(remarks))
+
+
+def _refuse_other_files(reader: Any, text: StepText) -> None:
+    """Refuse references to parts in other files.
+
+    Open CASCADE would read these in `Transfer`, wherever they are and whatever they are.
+    """
+    found = STEPConstruct_ExternRefs(reader.Reader().WS())
+    found.LoadExternRefs()
+    count = found.NbExternRefs()
+    if not count:
+        return
+    try:
+        name = str(found.FileName(1) or "")
+    except UnicodeDecodeError:
+        name = "?"
+    more = f" and {count - 1} more" if count > 1 else ""
+    raise DescriptionError(
+        f"refers to the file '{shorten(name)}'{more}",
+        source=text.shown,
+        line=external_reference_line(text),
+        element="DOCUMENT_FILE",
+        expected="an assembly in one file: export it as a single STEP file, parts included",
+    )
 
 
 class _Walker:

@@ -260,6 +260,12 @@ def named_placements(text: StepText) -> list[NamedPlacement]:
     return out
 
 
+def external_reference_line(text: StepText) -> int | None:
+    """Return the line of the first record that refers to another file, None if it is not found."""
+    match = re.search(r"#\d+\s*=\s*(?:DOCUMENT_FILE\b|\([^;]*\bDOCUMENT_FILE\s*\()", text.text)
+    return None if match is None else text.text.count("\n", 0, match.start()) + 1
+
+
 def _line(text: str, number: int) -> int | None:
     match = re.search(rf"#{number}\s*=", text)
     return None if match is None else text.count("\n", 0, match.start()) + 1

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 
 import numpy as np
 import pytest
@@ -220,17 +221,73 @@ def test_mistakes_in_a_learned_set(tmp_path, text, words):
     assert caught.value.source == str(file)
 
 
-def test_a_missing_file_of_a_network_is_named(tmp_path):
-    file = tmp_path / "set.json"
-    section = {"numStates": 2, "numHidden": 4, "numActions": 3, "neuralFilename": "gone.nnw"}
-    data = {
-        "nodeVals": {"params": [[0.5] * 5]},
-        "edgeVals": {"params": [[1, 0], [1, 0]]},
-        "feedbackVals": {"params": section},
-    }
-    file.write_text(json.dumps(data))
-    with pytest.raises(DescriptionError, match=r"gone\.nnw"):
+@pytest.fixture
+def learned(tmp_path):
+    """A function that writes a learned set with one network, whose file has a name."""
+    folder = tmp_path / "set"
+    (folder / "logs").mkdir(parents=True)
+
+    def write(name):
+        section = {"numStates": 2, "numHidden": 4, "numActions": 3, "neuralFilename": name}
+        data = {
+            "nodeVals": {"params": [[0.5] * 5]},
+            "edgeVals": {"params": [[1, 0], [1, 0]]},
+            "feedbackVals": {"params": section},
+        }
+        file = folder / "set.json"
+        file.write_text(json.dumps(data))
+        return file
+
+    return write
+
+
+def test_a_missing_file_of_a_network_is_named(learned):
+    with pytest.raises(DescriptionError, match=r"set\.json: feedbackVals.*'gone\.nnw' is no file"):
+        read_pattern(learned("gone.nnw"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../secret.nnw",
+        "/etc/passwd",
+        "logs/../../secret.nnw",
+        "link.nnw",
+        "deep/secret.nnw",
+        "a\0b",
+    ],
+)
+def test_files_of_networks_lie_below_their_set(learned, tmp_path, name):
+    (tmp_path / "secret.nnw").write_text(",".join(["0.5"] * 27))
+    file = learned(name)
+    (file.parent / "link.nnw").symlink_to("../secret.nnw")
+    (file.parent / "deep").symlink_to("..")
+    with pytest.raises(DescriptionError, match="is outside of this folder") as caught:
         read_pattern(file)
+    assert caught.value.source == str(file)
+    assert "feedbackVals.params.neuralFilename" in str(caught.value)
+    # within, links and .. are right
+    (file.parent / "logs" / "a.nnw").write_text(",".join(["0.5"] * 27))
+    assert read_pattern(learned("logs/../logs/a.nnw")).feedback is not None
+
+
+def test_files_of_networks_are_regular_short_and_not_shown(learned):
+    file = learned("pipe.nnw")
+    os.mkfifo(file.parent / "pipe.nnw")
+    with pytest.raises(DescriptionError, match=r"'pipe\.nnw' is no file .*a file in the folder"):
+        read_pattern(file)
+    text = file.parent / "text.nnw"
+    text.write_text("password\n" * 100)
+    with pytest.raises(DescriptionError, match=r"text\.nnw: does not hold numbers") as caught:
+        read_pattern(learned("text.nnw"))
+    assert "password" not in str(caught.value)
+    with text.open("w") as long:
+        long.truncate(10_000_001)
+    with pytest.raises(DescriptionError, match=r"text\.nnw: cannot be read: .* 10000000 bytes"):
+        read_pattern(learned("text.nnw"))
+    for name in (5, None, "", ["a"]):
+        with pytest.raises(DescriptionError, match=r"set\.json: feedbackVals.*neuralFilename is"):
+            read_pattern(learned(name))
 
 
 def test_networks_of_the_wrong_size():
