@@ -1,5 +1,6 @@
 """Descriptions name files in their model or package, and in the model path, and nowhere else."""
 
+import dataclasses
 import os
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from cards_core.errors import DescriptionError
 from cards_core.formats import load, read_sdf
 from cards_core.formats.cardsflow.importer import import_cardsflow
+from cards_core.formats.imports.meshes import with_meshes
+from cards_core.formats.imports.model import write_imported
 from cards_core.formats.urdf.importer import import_urdf
 from cards_core.named_files import confinement, import_confinement
 from cards_core.paths.wrapping.mesh import mesh_path
@@ -272,3 +275,84 @@ def test_circles_of_links_and_what_is_no_path(place):
     allowed = confinement(place)
     assert not allowed.holds(place / "a.stl")
     assert not allowed.holds(place / "a\0b")
+
+
+@pytest.fixture
+def secret(place):
+    file = place.parents[1] / "private" / "secret.txt"
+    file.write_text("secret")
+    return file
+
+
+def with_wrap(uri, version="1.11"):
+    text = sdf("in.stl", version)
+    return text.replace(
+        "</model>",
+        '<plugin filename="cards" name="cards"><module_name>cards_muscle_plugin.system'
+        f'</module_name>\n<wrap_surface name="w" link="a"><mesh uri="{uri}"/></wrap_surface>'
+        "</plugin></model>",
+    )
+
+
+def including(name):
+    return (
+        f'<sdf version="1.6"><model name="m"><include><uri>{name}</uri></include>\n'
+        f'<link name="b">{INERTIAL}</link></model></sdf>'
+    )
+
+
+@pytest.mark.parametrize("form", ["package://{}", "package:///{}", "file://{}", "{}"])
+@pytest.mark.parametrize("of", ["wrap", "include", "wrap of include"])
+@pytest.mark.parametrize("ending", ["txt", "stl"])
+def test_an_import_copies_nothing_that_wraps_and_included_files_name(
+    place, secret, form, of, ending
+):
+    uri = form.format(secret if ending == "txt" else secret.with_name("out.stl"))
+    text = sdf(uri) if of == "include" else with_wrap(uri)
+    if of == "wrap":
+        (place / "model.sdf").write_text(text)
+    else:
+        (place / "other.sdf").write_text(text)
+        (place / "model.sdf").write_text(including("other.sdf"))
+    with pytest.raises(DescriptionError, match=r"no mesh file that was found|outside of the") as e:
+        import_cardsflow(place)
+    assert (place / ("model.sdf" if of == "wrap" else "other.sdf")).name in str(e.value)
+
+
+def test_an_import_copies_what_wraps_and_included_files_name_in_the_package(place, tmp_path):
+    hand = place.parent / "hand"
+    (hand / "meshes").mkdir(parents=True)
+    (hand / "meshes" / "h.stl").write_text(STL)
+    (hand / "wrap.stl").write_text(STL)
+    (hand / "package.xml").touch()
+    (hand / "model.sdf").write_text(with_wrap("package://hand/wrap.stl"))
+    text = (hand / "model.sdf").read_text().replace("in.stl", "meshes/h.stl")
+    (hand / "model.sdf").write_text(text)
+    (place / "model.sdf").write_text(including("model://hand"))
+    model = import_cardsflow(place)
+    assert model.meshes == {hand / "wrap.stl", hand / "meshes" / "h.stl"}
+    folder = write_imported(model, tmp_path / "out")
+    assert sorted(f.name for f in (folder / "meshes").iterdir()) == ["h.stl", "wrap.stl"]
+
+
+def test_wraps_of_a_urdf_are_confined(place, secret):
+    plugin = with_wrap(f"package://{secret}").partition("<plugin")[2].partition("</model>")[0]
+    file = place / "arm.urdf"
+    file.write_text(f'<robot name="arm"><link name="a"/><gazebo><plugin{plugin}</gazebo></robot>')
+    with pytest.raises(DescriptionError, match="no mesh file that was found"):
+        import_urdf(file)
+
+
+def test_a_mesh_that_no_import_has_found_is_not_copied(place, secret, tmp_path):
+    model = import_cardsflow(with_found(place, "in.stl"))
+    assert model.meshes == {place / "in.stl"}
+    for file in (secret, secret.with_name("out.stl")):
+        other = with_meshes(model.robot, lambda uri, file=file: str(file))
+        with pytest.raises(DescriptionError, match="is not copied"):
+            write_imported(dataclasses.replace(model, robot=other), tmp_path / "out")
+        assert not (tmp_path / "out" / model.name).exists()
+
+
+def with_found(place, uri):
+    (place / "model.sdf").write_text(sdf(uri, "1.6"))
+    return place

@@ -24,7 +24,7 @@ from cards_core.formats.imports.finishing import (
     finish,
 )
 from cards_core.formats.imports.masses import InertiaPoint, restate_about_com
-from cards_core.formats.imports.meshes import with_found_meshes
+from cards_core.formats.imports.meshes import FoundMeshes
 from cards_core.formats.imports.model import ImportedModel
 from cards_core.formats.imports.sdf_tree import add, read_tree, take_inertias
 from cards_core.formats.sdf.values import attribute, known_names, unknown_name
@@ -74,7 +74,8 @@ def import_cardsflow(
     root = parse_xml(file)
     check_version(root)
     folder = file.resolve().parent
-    upgrade = Upgrade(folder, findings, import_confinement(folder, packages))
+    meshes = FoundMeshes(folder, import_confinement(folder, packages))
+    upgrade = Upgrade(findings, meshes)
     upgrade.run(root)
     element = _model(root, model)
     inertias = take_inertias(element)
@@ -95,9 +96,7 @@ def import_cardsflow(
             f"tensions of {tension[0]:g} .. {tension[1]:g} N: the files state no limits",
             at=plugin,
         )
-    robot = with_found_meshes(
-        read_tree(root, str(upgrade.folder), inertias, model=element.get("name", "").strip())
-    )
+    robot = read_tree(root, meshes, inertias, model=element.get("name", "").strip())
     for link in robot.links:
         if link.name not in inertias:
             findings.warn(
@@ -120,6 +119,7 @@ def import_cardsflow(
         findings,
         renamed=(*renamed_robot(original, robot.name), *upgrade.renamed),
         sections=sections,
+        meshes=meshes.files,
     )
 
 
