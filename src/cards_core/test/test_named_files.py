@@ -1,5 +1,6 @@
 """Descriptions name files in their model or package, and in the model path, and nowhere else."""
 
+import contextlib
 import dataclasses
 import os
 
@@ -197,7 +198,7 @@ def test_uris_that_are_searched_upwards_are_confined(place):
     assert mesh_path("package://private/out.stl", source) is None
     assert mesh_path("package://arm/../../private/out.stl", source) is None
     assert mesh_path("package://arm/in.stl", source) == place / "in.stl"
-    assert mesh_path("package://[/in.stl", source) is None  # no address
+    assert mesh_path("package://[/in.stl", source) == place / "in.stl"  # no address, but a name
 
 
 @pytest.mark.parametrize("uri", OUTSIDE)
@@ -356,3 +357,69 @@ def test_a_mesh_that_no_import_has_found_is_not_copied(place, secret, tmp_path):
 def with_found(place, uri):
     (place / "model.sdf").write_text(sdf(uri, "1.6"))
     return place
+
+
+def test_what_is_checked_is_what_is_read(place):
+    """Percent signs of a plain path mean nothing; those of file:// are read once."""
+    source = str(place / "model.sdf")
+    (place.parent / "secret.stl").write_text(STL)
+    odd = place / "..%2fsecret.stl"
+    odd.write_text(STL)
+    found = read(place, "..%2fsecret.stl")
+    assert found == str(odd)
+    assert mesh_path(found, source) == odd
+    assert mesh_path("..%2fsecret.stl", source) == odd
+    assert mesh_path("../secret.stl", source) is None
+    assert mesh_path("../arm/in.stl", source).samefile(place / "in.stl")
+    with pytest.raises(DescriptionError, match="outside of the model"):
+        read(place, f"file://{place}/..%2fsecret.stl")
+    twice = place / "a%20b.stl"
+    twice.write_text(STL)
+    assert read(place, f"file://{place}/a%2520b.stl") == str(twice)
+    assert urdf(place, f"file://{place}/a%2520b.stl") == [str(twice)]
+    with pytest.raises(DescriptionError, match="outside of the package"):
+        urdf(place, f"file://{place}/..%2fsecret.stl")
+    with pytest.raises(DescriptionError, match="is not a path"):
+        read(place, f"file://{place}/a%00b.stl")
+
+
+@pytest.fixture
+def home(place, monkeypatch):
+    """The home folder is around ``robots``, and marked as a package."""
+    folder = place.parents[1]
+    monkeypatch.setenv("HOME", str(folder))
+    for mark in ("package.xml", "model.config"):
+        (folder / mark).touch()
+    return folder
+
+
+@pytest.mark.parametrize("name", ["..", ".", "{home}", "link"])
+def test_no_name_opens_the_home_folder(place, home, name):
+    if name == "link":
+        for base in (place, place.parent):
+            (base / "link").symlink_to(home)
+    for folder in (place, place.parent):
+        for scheme in ("model", "package"):
+            uri = f"{scheme}://{name.format(home=home.name)}/private/out.stl"
+            assert mesh_path(uri, str(folder / "arm.urdf")) is None
+            with contextlib.suppress(DescriptionError):  # or it is not found
+                assert urdf(folder, uri) == []
+        with pytest.raises(DescriptionError, match=r"outside of the model|was not found"):
+            read(folder, f"model://{name.format(home=home.name)}/private/out.stl")
+
+
+def test_no_name_opens_the_folder_of_temporary_files(place, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(place.parents[1]))
+    (place.parents[1] / "package.xml").touch()
+    allowed = import_confinement(place)
+    assert not allowed.holds(place.parents[1] / "private" / "out.stl", place.parents[1])
+
+
+def test_a_user_without_a_home_folder(place, monkeypatch):
+    def none():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr("pathlib.Path.home", none)
+    assert read(place, "in.stl") == str(place / "in.stl")
+    with pytest.raises(DescriptionError, match="outside of the model"):
+        read(place, "../../private/out.stl")

@@ -7,6 +7,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
 from cards_core.errors import DescriptionError
 from cards_core.formats.sdf.values import text_of
@@ -16,6 +17,7 @@ from cards_core.named_files import (
     UPWARDS,
     Confinement,
     import_confinement,
+    named_folder,
     variable_folders,
 )
 from cards_core.robot.elements import Collision, Link, Mesh, Visual, WrapSurface
@@ -52,6 +54,8 @@ def find_mesh(element: XmlElement, uri: str, folder: Path, allowed: Confinement)
     scheme, separator, rest = uri.strip().partition("://")
     if not separator:
         rest = scheme
+    elif scheme == "file":
+        rest = unquote(rest)
     if not rest or "\0" in rest or len(rest) > 4096 or (separator and scheme not in _SCHEMES):
         return None
     outside: Path | None = None
@@ -91,15 +95,16 @@ def _candidates(
         yield allowed.packages[name] / below, None
     above = [folder, *folder.parents][: UPWARDS + 1]
     for base in above:
-        yield base / rest, base / name if name not in ("", ".", "..") else None
+        yield base / rest, named_folder(base, name)
     if below:
         for base in above:
             yield base / below, None
     for entry in variable_folders(PACKAGE_PATH):
-        yield entry / rest, entry / name
+        yield entry / rest, named_folder(entry, name)
         yield entry.parent / rest, None
     for entry in variable_folders("AMENT_PREFIX_PATH", "share"):
-        yield entry / rest, _source_of(entry / name)
+        package = named_folder(entry, name)
+        yield entry / rest, None if package is None else _source_of(package)
 
 
 def _source_of(package: Path) -> Path:
