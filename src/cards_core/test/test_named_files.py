@@ -6,12 +6,16 @@ import os
 
 import pytest
 
+from cards_core.analysis.muscle_fit.folder import _copy_referenced
 from cards_core.errors import DescriptionError
 from cards_core.formats import load, read_sdf
 from cards_core.formats.cardsflow.importer import import_cardsflow
+from cards_core.formats.caspr.files import find_models
 from cards_core.formats.imports.meshes import with_meshes
 from cards_core.formats.imports.model import write_imported
+from cards_core.formats.locate import rods_file
 from cards_core.formats.urdf.importer import import_urdf
+from cards_core.formats.xml_lines import parse_xml
 from cards_core.named_files import confinement, import_confinement
 from cards_core.paths.wrapping.mesh import mesh_path
 from cards_core.tensegrity.assembly import assemble
@@ -423,3 +427,70 @@ def test_a_user_without_a_home_folder(place, monkeypatch):
     assert read(place, "in.stl") == str(place / "in.stl")
     with pytest.raises(DescriptionError, match="outside of the model"):
         read(place, "../../private/out.stl")
+
+
+def test_files_that_no_text_names_are_confined(place):
+    """A link where the file of a model, of its rods or of its muscles is looked for."""
+    private = place.parents[1] / "private"
+    (private / "outside.sdf").write_text(sdf("out.stl"))
+    (place / "hand").mkdir()
+    (place / "hand" / "model.sdf").symlink_to(private / "outside.sdf")
+    for uri in ("hand", "model://hand"):
+        (place / "model.sdf").write_text(including(uri).replace("1.6", "1.11"))
+        with pytest.raises(DescriptionError, match=r"model\.sdf:1.*outside of the model"):
+            load(place / "model.sdf")
+    (place / "hand" / "model.sdf").unlink()
+    (place / "hand" / "model.sdf").write_text(sdf("../in.stl").replace("../in.stl", "h.stl"))
+    (place / "hand" / "h.stl").write_text(STL)
+    assert len(load(place / "model.sdf").links) == 2
+
+    (private / "rods").write_text("rods: {}\n")
+    (place / "rods.yaml").symlink_to(private / "rods")
+    with pytest.raises(DescriptionError, match="outside of the model"):
+        rods_file(place / "model.sdf", [])
+    (place / "rods.yaml").unlink()
+    (place / "rods.yaml").touch()
+    assert rods_file(place / "model.sdf", []) == place / "rods.yaml"
+
+    with_found(place, "in.stl")
+    (private / "muscles").write_text("<cardsflow/>")
+    (place / "cardsflow.xml").symlink_to(private / "muscles")
+    with pytest.raises(DescriptionError, match="outside of the package"):
+        import_cardsflow(place)
+    import_cardsflow(place, muscles=private / "muscles")  # what the user names
+
+
+def test_a_fit_copies_nothing_through_links(place, secret, tmp_path, caplog):
+    hand = place / "hand"
+    hand.mkdir()
+    (hand / "h.stl").write_text(STL)
+    (hand / "notes.txt").symlink_to(secret)
+    (hand / "all").symlink_to(secret.parent)
+    (place / "link.stl").symlink_to(secret)
+    root = parse_xml("<a><uri>hand</uri><uri>link.stl</uri><uri>in.stl</uri></a>")
+    _copy_referenced(root, place, tmp_path / "out", confinement(place))
+    out = tmp_path / "out"
+    copied = sorted(str(f.relative_to(out)) for f in out.rglob("*") if f.is_file())
+    assert copied == ["hand/h.stl", "in.stl"]
+    for name in ("notes.txt", "all", "link.stl"):
+        assert f"{name} is a link to outside of the model: not copied" in caplog.text
+
+
+def test_a_path_of_a_part_that_is_too_long(place):
+    file = place / "structure.yaml"
+    file.write_text(f"substructures:\n  one:\n    path: {'a' * 300}\n")
+    with pytest.raises(DescriptionError, match=r"structure\.yaml:3.*is no file"):
+        assemble(file)
+
+
+@pytest.mark.parametrize("row", ["../../private,b_bodies.xml,b_cables.xml", ".,c.xml,{secret}"])
+def test_lists_of_models_are_confined(place, secret, row):
+    for name in ("b_bodies.xml", "b_cables.xml"):
+        (secret.parent / name).write_text("<a/>")
+    (place / "c.xml").write_text("<a/>")
+    row = row.format(secret=secret)
+    (place / "my_list.csv").write_text(f"one,.,c.xml,c.xml\ntwo,{row},,\n")
+    with pytest.raises(DescriptionError, match=r"my_list\.csv:2.*outside of the folder"):
+        find_models(place)
+    (place / "my_list.csv").write_text("one,.,c.xml,c.xml\n")
+    assert [item.problem for item in find_models(place)] == [""]

@@ -181,8 +181,16 @@ def rods_file(file: Path, plugins: Iterable[XmlElement]) -> Path:
                 )
             _check_confined(element, found, Path(plugin.source))
             return found
-    if _is_file(file.parent / RODS_FILE):
-        return file.parent / RODS_FILE
+    beside = file.parent / RODS_FILE
+    if _is_file(beside):
+        allowed = confinement(file.resolve().parent)
+        if not allowed.holds(beside):
+            raise DescriptionError(
+                f"'{beside}' is '{beside.resolve()}', outside of the model",
+                source=str(file),
+                expected=allowed.expected,
+            )
+        return beside
     raise DescriptionError(
         "is no robot of rods",
         source=str(file),
@@ -284,9 +292,12 @@ def include_file(element: XmlElement, base: Path | None) -> Path:
     if not is_folder(found):
         return found
     try:
-        return model_file(found)
+        file = model_file(found)
     except CardsError as error:
         raise uri.error(f"{error}", "a folder with model.config or model.sdf") from None
+    if base is not None and not _is_file(found / "model.config"):  # else it has been checked
+        _check_confined(uri, file, found / "model.config")
+    return file
 
 
 def mesh_uri(uri: str, element: XmlElement, base: Path | None) -> str:

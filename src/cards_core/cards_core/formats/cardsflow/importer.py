@@ -29,7 +29,7 @@ from cards_core.formats.imports.model import ImportedModel
 from cards_core.formats.imports.sdf_tree import add, read_tree, take_inertias
 from cards_core.formats.sdf.values import attribute, known_names, unknown_name
 from cards_core.formats.xml_lines import XmlElement, parse_xml
-from cards_core.named_files import import_confinement, is_folder
+from cards_core.named_files import Confinement, import_confinement, is_folder
 from cards_core.robot.elements import Frame
 from cards_core.robot.model import Robot
 
@@ -80,7 +80,7 @@ def import_cardsflow(
     element = _model(root, model)
     inertias = take_inertias(element)
     _hold_base(element, upgrade.kinematic, base, findings)
-    muscles_root = _muscles_root(file, muscles)
+    muscles_root = _muscles_root(file, muscles, meshes.allowed)
     block = MuscleRewriter(
         findings,
         {item.get("name", "").strip() for item in element.children("link")},
@@ -197,11 +197,21 @@ def _hold_base(
 # Muscles ---------------------------------------------------------------------------------------
 
 
-def _muscles_root(file: Path, muscles: str | Path | None) -> XmlElement | None:
+def _muscles_root(
+    file: Path, muscles: str | Path | None, allowed: Confinement
+) -> XmlElement | None:
     if muscles is not None:
         return parse_xml(Path(muscles))
     beside = file.resolve().parent / MUSCLES_FILE
-    return parse_xml(beside) if beside.is_file() else None
+    if not beside.is_file():
+        return None
+    if not allowed.holds(beside):
+        raise DescriptionError(
+            f"'{beside}' is '{beside.resolve()}', outside of the package",
+            source=str(file),
+            expected=f"{allowed.expected}; or --muscles FILE",
+        )
+    return parse_xml(beside)
 
 
 def _muscles(

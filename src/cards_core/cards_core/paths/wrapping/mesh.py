@@ -37,7 +37,9 @@ def mesh_path(uri: str, source: str | None) -> Path | None:
     a URI is a blank; in a path it is what it says, which is what readers have checked.
     """
     folder = Path(source).resolve().parent if source else Path.cwd()
-    scheme, separator, rest = uri.partition("://")
+    scheme, separator, rest = uri.partition("file:" if uri.startswith("file:") else "://")
+    if not scheme and separator:
+        scheme, rest = "file", rest.removeprefix("//")
     rest = unquote(rest)  # before it is checked
     candidates: list[tuple[Path, Path | None]]
     if not separator or scheme == "file":
