@@ -16,6 +16,7 @@ or a program in a call is not confined.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -104,8 +105,10 @@ class Confinement:
         """
         try:
             found = path.resolve()
-            if named is not None and _is_marked(named) and found.is_relative_to(named.resolve()):
-                return True
+            if named is not None and _is_marked(named):
+                own = named.resolve()
+                if own not in _shared_places() and found.is_relative_to(own):
+                    return True
         except (OSError, ValueError, RuntimeError):  # no path, or links in a circle
             return False
         return any(found.is_relative_to(folder) for folder in (self.top, *self.others))
@@ -147,13 +150,33 @@ def _is_marked(folder: Path) -> bool:
     return any((folder / mark).is_file() for mark in (*MARKS, MODEL_FILE))
 
 
+def named_folder(base: Path, name: str) -> Path | None:
+    """Return the folder of a model or package beside others, None for what is no name of one.
+
+    Args:
+        base: Folder that holds those.
+        name: As a URI says it.
+    """
+    return None if name in ("", ".", "..") or "/" in name else base / name
+
+
+def _shared_places() -> set[Path]:
+    """Return the folders that are no model's: a mark there would open all that the user has."""
+    shared = {Path("/")}
+    with contextlib.suppress(OSError, RuntimeError):  # a user without one
+        home = Path.home().resolve()
+        shared |= {home, *home.parents}
+    with contextlib.suppress(OSError, RuntimeError):  # there is none
+        shared.add(Path(tempfile.gettempdir()).resolve())
+    return shared
+
+
 def _top(folder: Path, marks: tuple[str, ...]) -> Path:
     """Return the highest of a folder and those above it that has a mark, else the folder."""
-    home = Path.home().resolve()
-    shared = {home, *home.parents, Path(tempfile.gettempdir()).resolve()}
+    shared = _shared_places()
     top = folder
     for above in [folder, *folder.parents][: UPWARDS + 1]:
-        if above in shared:  # a mark there would open all that the user has
+        if above in shared:
             break
         if any(os.path.lexists(above / mark) for mark in marks):
             top = above

@@ -1,13 +1,21 @@
 """Descriptions name files in their model or package, and in the model path, and nowhere else."""
 
+import contextlib
+import dataclasses
 import os
 
 import pytest
 
+from cards_core.analysis.muscle_fit.folder import _copy_referenced
 from cards_core.errors import DescriptionError
 from cards_core.formats import load, read_sdf
 from cards_core.formats.cardsflow.importer import import_cardsflow
+from cards_core.formats.caspr.files import find_models
+from cards_core.formats.imports.meshes import with_meshes
+from cards_core.formats.imports.model import write_imported
+from cards_core.formats.locate import rods_file
 from cards_core.formats.urdf.importer import import_urdf
+from cards_core.formats.xml_lines import parse_xml
 from cards_core.named_files import confinement, import_confinement
 from cards_core.paths.wrapping.mesh import mesh_path
 from cards_core.tensegrity.assembly import assemble
@@ -194,7 +202,7 @@ def test_uris_that_are_searched_upwards_are_confined(place):
     assert mesh_path("package://private/out.stl", source) is None
     assert mesh_path("package://arm/../../private/out.stl", source) is None
     assert mesh_path("package://arm/in.stl", source) == place / "in.stl"
-    assert mesh_path("package://[/in.stl", source) is None  # no address
+    assert mesh_path("package://[/in.stl", source) == place / "in.stl"  # no address, but a name
 
 
 @pytest.mark.parametrize("uri", OUTSIDE)
@@ -272,3 +280,217 @@ def test_circles_of_links_and_what_is_no_path(place):
     allowed = confinement(place)
     assert not allowed.holds(place / "a.stl")
     assert not allowed.holds(place / "a\0b")
+
+
+@pytest.fixture
+def secret(place):
+    file = place.parents[1] / "private" / "secret.txt"
+    file.write_text("secret")
+    return file
+
+
+def with_wrap(uri, version="1.11"):
+    text = sdf("in.stl", version)
+    return text.replace(
+        "</model>",
+        '<plugin filename="cards" name="cards"><module_name>cards_muscle_plugin.system'
+        f'</module_name>\n<wrap_surface name="w" link="a"><mesh uri="{uri}"/></wrap_surface>'
+        "</plugin></model>",
+    )
+
+
+def including(name):
+    return (
+        f'<sdf version="1.6"><model name="m"><include><uri>{name}</uri></include>\n'
+        f'<link name="b">{INERTIAL}</link></model></sdf>'
+    )
+
+
+@pytest.mark.parametrize("form", ["package://{}", "package:///{}", "file://{}", "{}"])
+@pytest.mark.parametrize("of", ["wrap", "include", "wrap of include"])
+@pytest.mark.parametrize("ending", ["txt", "stl"])
+def test_an_import_copies_nothing_that_wraps_and_included_files_name(
+    place, secret, form, of, ending
+):
+    uri = form.format(secret if ending == "txt" else secret.with_name("out.stl"))
+    text = sdf(uri) if of == "include" else with_wrap(uri)
+    if of == "wrap":
+        (place / "model.sdf").write_text(text)
+    else:
+        (place / "other.sdf").write_text(text)
+        (place / "model.sdf").write_text(including("other.sdf"))
+    with pytest.raises(DescriptionError, match=r"no mesh file that was found|outside of the") as e:
+        import_cardsflow(place)
+    assert (place / ("model.sdf" if of == "wrap" else "other.sdf")).name in str(e.value)
+
+
+def test_an_import_copies_what_wraps_and_included_files_name_in_the_package(place, tmp_path):
+    hand = place.parent / "hand"
+    (hand / "meshes").mkdir(parents=True)
+    (hand / "meshes" / "h.stl").write_text(STL)
+    (hand / "wrap.stl").write_text(STL)
+    (hand / "package.xml").touch()
+    (hand / "model.sdf").write_text(with_wrap("package://hand/wrap.stl"))
+    text = (hand / "model.sdf").read_text().replace("in.stl", "meshes/h.stl")
+    (hand / "model.sdf").write_text(text)
+    (place / "model.sdf").write_text(including("model://hand"))
+    model = import_cardsflow(place)
+    assert model.meshes == {hand / "wrap.stl", hand / "meshes" / "h.stl"}
+    folder = write_imported(model, tmp_path / "out")
+    assert sorted(f.name for f in (folder / "meshes").iterdir()) == ["h.stl", "wrap.stl"]
+
+
+def test_wraps_of_a_urdf_are_confined(place, secret):
+    plugin = with_wrap(f"package://{secret}").partition("<plugin")[2].partition("</model>")[0]
+    file = place / "arm.urdf"
+    file.write_text(f'<robot name="arm"><link name="a"/><gazebo><plugin{plugin}</gazebo></robot>')
+    with pytest.raises(DescriptionError, match="no mesh file that was found"):
+        import_urdf(file)
+
+
+def test_a_mesh_that_no_import_has_found_is_not_copied(place, secret, tmp_path):
+    model = import_cardsflow(with_found(place, "in.stl"))
+    assert model.meshes == {place / "in.stl"}
+    for file in (secret, secret.with_name("out.stl")):
+        other = with_meshes(model.robot, lambda uri, file=file: str(file))
+        with pytest.raises(DescriptionError, match="is not copied"):
+            write_imported(dataclasses.replace(model, robot=other), tmp_path / "out")
+        assert not (tmp_path / "out" / model.name).exists()
+
+
+def with_found(place, uri):
+    (place / "model.sdf").write_text(sdf(uri, "1.6"))
+    return place
+
+
+def test_what_is_checked_is_what_is_read(place):
+    """Percent signs of a plain path mean nothing; those of file:// are read once."""
+    source = str(place / "model.sdf")
+    (place.parent / "secret.stl").write_text(STL)
+    odd = place / "..%2fsecret.stl"
+    odd.write_text(STL)
+    found = read(place, "..%2fsecret.stl")
+    assert found == str(odd)
+    assert mesh_path(found, source) == odd
+    assert mesh_path("..%2fsecret.stl", source) == odd
+    assert mesh_path("../secret.stl", source) is None
+    assert mesh_path("../arm/in.stl", source).samefile(place / "in.stl")
+    with pytest.raises(DescriptionError, match="outside of the model"):
+        read(place, f"file://{place}/..%2fsecret.stl")
+    twice = place / "a%20b.stl"
+    twice.write_text(STL)
+    assert read(place, f"file://{place}/a%2520b.stl") == str(twice)
+    assert urdf(place, f"file://{place}/a%2520b.stl") == [str(twice)]
+    with pytest.raises(DescriptionError, match="outside of the package"):
+        urdf(place, f"file://{place}/..%2fsecret.stl")
+    with pytest.raises(DescriptionError, match="is not a path"):
+        read(place, f"file://{place}/a%00b.stl")
+
+
+@pytest.fixture
+def home(place, monkeypatch):
+    """The home folder is around ``robots``, and marked as a package."""
+    folder = place.parents[1]
+    monkeypatch.setenv("HOME", str(folder))
+    for mark in ("package.xml", "model.config"):
+        (folder / mark).touch()
+    return folder
+
+
+@pytest.mark.parametrize("name", ["..", ".", "{home}", "link"])
+def test_no_name_opens_the_home_folder(place, home, name):
+    if name == "link":
+        for base in (place, place.parent):
+            (base / "link").symlink_to(home)
+    for folder in (place, place.parent):
+        for scheme in ("model", "package"):
+            uri = f"{scheme}://{name.format(home=home.name)}/private/out.stl"
+            assert mesh_path(uri, str(folder / "arm.urdf")) is None
+            with contextlib.suppress(DescriptionError):  # or it is not found
+                assert urdf(folder, uri) == []
+        with pytest.raises(DescriptionError, match=r"outside of the model|was not found"):
+            read(folder, f"model://{name.format(home=home.name)}/private/out.stl")
+
+
+def test_no_name_opens_the_folder_of_temporary_files(place, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(place.parents[1]))
+    (place.parents[1] / "package.xml").touch()
+    allowed = import_confinement(place)
+    assert not allowed.holds(place.parents[1] / "private" / "out.stl", place.parents[1])
+
+
+def test_a_user_without_a_home_folder(place, monkeypatch):
+    def none():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr("pathlib.Path.home", none)
+    assert read(place, "in.stl") == str(place / "in.stl")
+    with pytest.raises(DescriptionError, match="outside of the model"):
+        read(place, "../../private/out.stl")
+
+
+def test_files_that_no_text_names_are_confined(place):
+    """A link where the file of a model, of its rods or of its muscles is looked for."""
+    private = place.parents[1] / "private"
+    (private / "outside.sdf").write_text(sdf("out.stl"))
+    (place / "hand").mkdir()
+    (place / "hand" / "model.sdf").symlink_to(private / "outside.sdf")
+    for uri in ("hand", "model://hand"):
+        (place / "model.sdf").write_text(including(uri).replace("1.6", "1.11"))
+        with pytest.raises(DescriptionError, match=r"model\.sdf:1.*outside of the model"):
+            load(place / "model.sdf")
+    (place / "hand" / "model.sdf").unlink()
+    (place / "hand" / "model.sdf").write_text(sdf("../in.stl").replace("../in.stl", "h.stl"))
+    (place / "hand" / "h.stl").write_text(STL)
+    assert len(load(place / "model.sdf").links) == 2
+
+    (private / "rods").write_text("rods: {}\n")
+    (place / "rods.yaml").symlink_to(private / "rods")
+    with pytest.raises(DescriptionError, match="outside of the model"):
+        rods_file(place / "model.sdf", [])
+    (place / "rods.yaml").unlink()
+    (place / "rods.yaml").touch()
+    assert rods_file(place / "model.sdf", []) == place / "rods.yaml"
+
+    with_found(place, "in.stl")
+    (private / "muscles").write_text("<cardsflow/>")
+    (place / "cardsflow.xml").symlink_to(private / "muscles")
+    with pytest.raises(DescriptionError, match="outside of the package"):
+        import_cardsflow(place)
+    import_cardsflow(place, muscles=private / "muscles")  # what the user names
+
+
+def test_a_fit_copies_nothing_through_links(place, secret, tmp_path, caplog):
+    hand = place / "hand"
+    hand.mkdir()
+    (hand / "h.stl").write_text(STL)
+    (hand / "notes.txt").symlink_to(secret)
+    (hand / "all").symlink_to(secret.parent)
+    (place / "link.stl").symlink_to(secret)
+    root = parse_xml("<a><uri>hand</uri><uri>link.stl</uri><uri>in.stl</uri></a>")
+    _copy_referenced(root, place, tmp_path / "out", confinement(place))
+    out = tmp_path / "out"
+    copied = sorted(str(f.relative_to(out)) for f in out.rglob("*") if f.is_file())
+    assert copied == ["hand/h.stl", "in.stl"]
+    for name in ("notes.txt", "all", "link.stl"):
+        assert f"{name} is a link to outside of the model: not copied" in caplog.text
+
+
+def test_a_path_of_a_part_that_is_too_long(place):
+    file = place / "structure.yaml"
+    file.write_text(f"substructures:\n  one:\n    path: {'a' * 300}\n")
+    with pytest.raises(DescriptionError, match=r"structure\.yaml:3.*is no file"):
+        assemble(file)
+
+
+@pytest.mark.parametrize("row", ["../../private,b_bodies.xml,b_cables.xml", ".,c.xml,{secret}"])
+def test_lists_of_models_are_confined(place, secret, row):
+    for name in ("b_bodies.xml", "b_cables.xml"):
+        (secret.parent / name).write_text("<a/>")
+    (place / "c.xml").write_text("<a/>")
+    row = row.format(secret=secret)
+    (place / "my_list.csv").write_text(f"one,.,c.xml,c.xml\ntwo,{row},,\n")
+    with pytest.raises(DescriptionError, match=r"my_list\.csv:2.*outside of the folder"):
+        find_models(place)
+    (place / "my_list.csv").write_text("one,.,c.xml,c.xml\n")
+    assert [item.problem for item in find_models(place)] == [""]

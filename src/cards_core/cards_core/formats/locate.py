@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from cards_core.checks import check_kind
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
@@ -20,7 +21,13 @@ from cards_core.formats.imports.next_command import CAD, cad_command
 from cards_core.formats.sdf.schema import VERSIONS
 from cards_core.formats.sdf.values import required, text_of
 from cards_core.formats.xml_lines import XmlElement, parse_xml, shorten
-from cards_core.named_files import confinement, is_folder, model_folders, resource_folders
+from cards_core.named_files import (
+    confinement,
+    is_folder,
+    model_folders,
+    named_folder,
+    resource_folders,
+)
 from cards_core.parameters.parameter_file import own_parameters
 from cards_core.robot.model import Robot
 from cards_core.shared_files import shared_folders
@@ -174,8 +181,16 @@ def rods_file(file: Path, plugins: Iterable[XmlElement]) -> Path:
                 )
             _check_confined(element, found, Path(plugin.source))
             return found
-    if _is_file(file.parent / RODS_FILE):
-        return file.parent / RODS_FILE
+    beside = file.parent / RODS_FILE
+    if _is_file(beside):
+        allowed = confinement(file.resolve().parent)
+        if not allowed.holds(beside):
+            raise DescriptionError(
+                f"'{beside}' is '{beside.resolve()}', outside of the model",
+                source=str(file),
+                expected=allowed.expected,
+            )
+        return beside
     raise DescriptionError(
         "is no robot of rods",
         source=str(file),
@@ -228,7 +243,9 @@ def find_resource(uri: str, element: XmlElement, base: Path | None) -> Path:
     # gz-sim shares models by their folder: model://arm is the folder `arm` in any search folder
     scheme, separator, rest = uri.partition("://")
     name = rest if separator else uri
-    if not uri or "\0" in uri or len(uri) > 4096 or not name.strip("/"):
+    if scheme == "file" and separator:
+        name = unquote(name)  # before it is checked, and nowhere after
+    if not uri or "\0" in name or len(uri) > 4096 or not name.strip("/"):
         raise element.error(f"'{shorten(uri)}' is not a path", "model://NAME or a relative path")
     if separator and scheme not in ("model", "file"):
         raise element.error(
@@ -252,7 +269,9 @@ def find_resource(uri: str, element: XmlElement, base: Path | None) -> Path:
         except OSError:
             continue
         # model://hand of a model beside this one
-        beside = base.parent / name.partition("/")[0] if base and scheme == "model" else None
+        beside = None
+        if base and separator and scheme == "model":
+            beside = named_folder(base.parent, name.partition("/")[0])
         if allowed is not None and not allowed.holds(found, beside):
             raise element.error(
                 f"'{shorten(uri)}' is '{found}', outside of the model", allowed.expected
@@ -273,9 +292,12 @@ def include_file(element: XmlElement, base: Path | None) -> Path:
     if not is_folder(found):
         return found
     try:
-        return model_file(found)
+        file = model_file(found)
     except CardsError as error:
         raise uri.error(f"{error}", "a folder with model.config or model.sdf") from None
+    if base is not None and not _is_file(found / "model.config"):  # else it has been checked
+        _check_confined(uri, file, found / "model.config")
+    return file
 
 
 def mesh_uri(uri: str, element: XmlElement, base: Path | None) -> str:

@@ -193,7 +193,11 @@ class _Reader:
     def _add(self, part: Part, entry: Field, path: Path) -> None:
         """Add the parts that an entry with a path names."""
         source = path.parent / entry["path"].text()
-        if not source.is_file():
+        try:
+            there = source.is_file()
+        except (OSError, ValueError):  # no path, or a name that is too long
+            there = False
+        if not there:
             raise entry["path"].error(
                 f"'{source}' is no file", f"a structure file, relative to '{path.parent}'"
             )

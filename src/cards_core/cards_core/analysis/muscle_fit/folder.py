@@ -8,6 +8,7 @@ refers, meshes say, are copied.
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -23,8 +24,11 @@ from cards_core.files import back_up, write_atomically
 from cards_core.formats import load, read_sdf, to_sdf
 from cards_core.formats.sdf.muscle_text import MuscleText
 from cards_core.formats.xml_lines import XmlElement, parse_xml
+from cards_core.named_files import Confinement, confinement
 from cards_core.robot.elements import Muscle
 from cards_core.robot.model import Robot
+
+LOG = logging.getLogger(__name__)
 
 STATE, SPECIFICATION = "state.json", "specification.yaml"
 REPORT, REPORT_JSON = "report.md", "report.json"
@@ -189,9 +193,10 @@ def save_result(result: FitResult, folder: Path) -> list[Path]:
     file = _file_of(result.specification.robot)
     model = folder / ("model.sdf" if file is None else file.name)
     if file is not None:
-        _copy_referenced(parse_xml(text), file.parent, folder)
+        allowed = confinement(file.resolve().parent)
+        _copy_referenced(parse_xml(text), file.parent, folder, allowed)
         config = file.parent / "model.config"
-        if config.is_file():
+        if config.is_file() and _may_be_copied(config, allowed):
             shutil.copyfile(config, folder / "model.config")
     if model.is_file() and model.read_bytes() != text:
         back_up(model)  # somebody may have edited it
@@ -203,8 +208,20 @@ def save_result(result: FitResult, folder: Path) -> list[Path]:
     return [model, folder / REPORT, folder / REPORT_JSON]
 
 
-def _copy_referenced(element: XmlElement, base: Path, folder: Path) -> None:
+def _may_be_copied(file: Path, allowed: Confinement) -> bool:
+    """Return whether a file is where the robot may name files, links followed; warn if not."""
+    if allowed.holds(file):
+        return True
+    LOG.warning("%s is a link to outside of the model: not copied", file)
+    return False
+
+
+def _copy_referenced(element: XmlElement, base: Path, folder: Path, allowed: Confinement) -> None:
     """Copy files and folders beside the SDF that it names by relative paths within its folder."""
+
+    def outside(place: str, names: list[str]) -> list[str]:
+        return [name for name in names if not _may_be_copied(Path(place, name), allowed)]
+
     names = {element.get("uri", "")}
     if element.tag in ("uri", "rods"):
         names.add((element.text or "").strip())
@@ -212,11 +229,13 @@ def _copy_referenced(element: XmlElement, base: Path, folder: Path) -> None:
         path = PurePosixPath(name)
         if "://" in name or path.is_absolute() or ".." in path.parts or not (base / name).exists():
             continue
+        if not _may_be_copied(base / name, allowed):
+            continue
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         if (base / name).is_dir():
-            shutil.copytree(base / name, target, dirs_exist_ok=True)
+            shutil.copytree(base / name, target, dirs_exist_ok=True, ignore=outside)
         else:
             shutil.copyfile(base / name, target)
     for child in element:
-        _copy_referenced(child, base, folder)
+        _copy_referenced(child, base, folder, allowed)

@@ -24,12 +24,12 @@ from cards_core.formats.imports.finishing import (
     finish,
 )
 from cards_core.formats.imports.masses import InertiaPoint, restate_about_com
-from cards_core.formats.imports.meshes import with_found_meshes
+from cards_core.formats.imports.meshes import FoundMeshes
 from cards_core.formats.imports.model import ImportedModel
 from cards_core.formats.imports.sdf_tree import add, read_tree, take_inertias
 from cards_core.formats.sdf.values import attribute, known_names, unknown_name
 from cards_core.formats.xml_lines import XmlElement, parse_xml
-from cards_core.named_files import import_confinement, is_folder
+from cards_core.named_files import Confinement, import_confinement, is_folder
 from cards_core.robot.elements import Frame
 from cards_core.robot.model import Robot
 
@@ -74,12 +74,13 @@ def import_cardsflow(
     root = parse_xml(file)
     check_version(root)
     folder = file.resolve().parent
-    upgrade = Upgrade(folder, findings, import_confinement(folder, packages))
+    meshes = FoundMeshes(folder, import_confinement(folder, packages))
+    upgrade = Upgrade(findings, meshes)
     upgrade.run(root)
     element = _model(root, model)
     inertias = take_inertias(element)
     _hold_base(element, upgrade.kinematic, base, findings)
-    muscles_root = _muscles_root(file, muscles)
+    muscles_root = _muscles_root(file, muscles, meshes.allowed)
     block = MuscleRewriter(
         findings,
         {item.get("name", "").strip() for item in element.children("link")},
@@ -95,9 +96,7 @@ def import_cardsflow(
             f"tensions of {tension[0]:g} .. {tension[1]:g} N: the files state no limits",
             at=plugin,
         )
-    robot = with_found_meshes(
-        read_tree(root, str(upgrade.folder), inertias, model=element.get("name", "").strip())
-    )
+    robot = read_tree(root, meshes, inertias, model=element.get("name", "").strip())
     for link in robot.links:
         if link.name not in inertias:
             findings.warn(
@@ -120,6 +119,7 @@ def import_cardsflow(
         findings,
         renamed=(*renamed_robot(original, robot.name), *upgrade.renamed),
         sections=sections,
+        meshes=meshes.files,
     )
 
 
@@ -197,11 +197,21 @@ def _hold_base(
 # Muscles ---------------------------------------------------------------------------------------
 
 
-def _muscles_root(file: Path, muscles: str | Path | None) -> XmlElement | None:
+def _muscles_root(
+    file: Path, muscles: str | Path | None, allowed: Confinement
+) -> XmlElement | None:
     if muscles is not None:
         return parse_xml(Path(muscles))
     beside = file.resolve().parent / MUSCLES_FILE
-    return parse_xml(beside) if beside.is_file() else None
+    if not beside.is_file():
+        return None
+    if not allowed.holds(beside):
+        raise DescriptionError(
+            f"'{beside}' is '{beside.resolve()}', outside of the package",
+            source=str(file),
+            expected=f"{allowed.expected}; or --muscles FILE",
+        )
+    return parse_xml(beside)
 
 
 def _muscles(

@@ -16,16 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from cards_core.formats.imports.findings import FindingList, NameTable
-from cards_core.formats.imports.meshes import find_mesh, found_uri
+from cards_core.formats.imports.meshes import FoundMeshes
 from cards_core.formats.imports.next_command import other_format
 from cards_core.formats.imports.sdf_tree import add, check_links
 from cards_core.formats.sdf.schema import CONTENT, VERSIONS, Content
 from cards_core.formats.sdf.values import boolean, flag, scalar, text_of
 from cards_core.formats.xml_lines import XmlElement, shorten
-from cards_core.named_files import Confinement
 from cards_core.robot.elements import WORLD
 
 OLD = ("1.5", "1.6", "1.7", "1.8")
@@ -58,18 +56,16 @@ class Upgrade:
     """Rewrites one document.
 
     Attributes:
-        folder: Of the file, for meshes.
         findings: Takes notes and warnings.
-        allowed: Where meshes may lie.
+        found: Finds the files of meshes.
         kinematic: Names of links that do not move by forces.
         plugins: ``<plugin>`` elements that are not ours, taken out.
         meshes: Link to path and scale of its first mesh.
         renamed: Old and new names of joints that had the name of a link.
     """
 
-    folder: Path
     findings: FindingList
-    allowed: Confinement
+    found: FoundMeshes
     kinematic: list[str] = field(default_factory=list)
     plugins: list[XmlElement] = field(default_factory=list)
     meshes: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -242,7 +238,7 @@ class Upgrade:
         uri = None if mesh is None else mesh.child("uri")
         if mesh is None or uri is None:
             return True
-        found = find_mesh(uri, text_of(uri), self.folder, self.allowed)
+        found = self.found.uri(uri, text_of(uri))
         if found is None:
             self._warn(
                 "mesh-missing",
@@ -251,13 +247,13 @@ class Upgrade:
                 line=uri.line,
             )
             return False
-        uri.text = found_uri(found)
+        uri.text = found
         link = element.parent
         if link is not None and link.tag == "link":
             scale = mesh.child("scale")
             value = "1 1 1" if scale is None else text_of(scale)
             # collisions stand before visuals in these files, and are the simpler shapes
-            self.meshes.setdefault(link.get("name", "").strip(), (found_uri(found), value))
+            self.meshes.setdefault(link.get("name", "").strip(), (found, value))
         return True
 
     # Findings --------------------------------------------------------------------------------

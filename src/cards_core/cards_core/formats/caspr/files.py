@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
+from cards_core.named_files import import_confinement
 
 PARTS = ("bodies", "cables", "trajectories", "operational_spaces")
 """The four files of a model, in the order of the columns of a list."""
@@ -101,7 +102,8 @@ def find_models(root: str | Path) -> list[ModelRow]:
 
     Raises:
         CardsError: ``root`` is not a folder.
-        DescriptionError: A list is not a table with at least four columns.
+        DescriptionError: A list is not a table with at least four columns, or names files outside
+            of its folder and its package.
     """
     base = Path(root)
     if not base.is_dir():
@@ -214,6 +216,7 @@ def _row(path: Path, line: int, cells: list[str]) -> ModelRow:
     name, folder = cells[0], cells[1].replace("\\", "/").strip("/")
     starts = (path.parent, path.parent / path.name[: -len("_list.csv")])
     found: list[Path | None] = []
+    allowed = import_confinement(path.resolve().parent)
     for start in starts:
         directory = existing_path(start / folder)
         if directory is None or not directory.is_dir():
@@ -222,6 +225,14 @@ def _row(path: Path, line: int, cells: list[str]) -> ModelRow:
             existing_path(directory / cell) if cell else None
             for cell in (cells[2:] + [""] * 4)[:4]
         ]
+        for file in found:
+            if file is not None and not allowed.holds(file):
+                raise DescriptionError(
+                    f"'{file}' is '{file.resolve()}', outside of the folder of the list",
+                    source=str(path),
+                    line=line,
+                    expected=f"a file in '{allowed.top}'",
+                )
         if found[0] is not None and found[1] is not None:
             files = CasprFiles(_stem(found[0]), found[0], found[1], found[2], found[3])
             return ModelRow(name, folder, path, line, files)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
+from cards_core.errors import DescriptionError
+from cards_core.formats.sdf.values import text_of
 from cards_core.formats.xml_lines import XmlElement, shorten
 from cards_core.named_files import (
     PACKAGE_PATH,
     UPWARDS,
     Confinement,
+    import_confinement,
+    named_folder,
     variable_folders,
 )
 from cards_core.robot.elements import Collision, Link, Mesh, Visual, WrapSurface
@@ -23,8 +29,8 @@ FOLDER = "meshes"
 SUFFIXES = (".stl", ".obj", ".dae", ".ply", ".msh", ".glb", ".gltf", ".3ds", ".off", ".wrl")
 """Endings of mesh files. A description that names any other file does not get it copied."""
 
-_FOUND = "package://"
-"""Before the path of a file that was found, until the robot is read: see `found_uri`."""
+EXPECTED = f"a mesh file, which ends in one of {', '.join(SUFFIXES)}"
+"""What would be right where no mesh file was found."""
 
 
 def find_mesh(element: XmlElement, uri: str, folder: Path, allowed: Confinement) -> Path | None:
@@ -48,6 +54,8 @@ def find_mesh(element: XmlElement, uri: str, folder: Path, allowed: Confinement)
     scheme, separator, rest = uri.strip().partition("://")
     if not separator:
         rest = scheme
+    elif scheme == "file":
+        rest = unquote(rest)
     if not rest or "\0" in rest or len(rest) > 4096 or (separator and scheme not in _SCHEMES):
         return None
     outside: Path | None = None
@@ -87,15 +95,16 @@ def _candidates(
         yield allowed.packages[name] / below, None
     above = [folder, *folder.parents][: UPWARDS + 1]
     for base in above:
-        yield base / rest, base / name if name not in ("", ".", "..") else None
+        yield base / rest, named_folder(base, name)
     if below:
         for base in above:
             yield base / below, None
     for entry in variable_folders(PACKAGE_PATH):
-        yield entry / rest, entry / name
+        yield entry / rest, named_folder(entry, name)
         yield entry.parent / rest, None
     for entry in variable_folders("AMENT_PREFIX_PATH", "share"):
-        yield entry / rest, _source_of(entry / name)
+        package = named_folder(entry, name)
+        yield entry / rest, None if package is None else _source_of(package)
 
 
 def _source_of(package: Path) -> Path:
@@ -104,20 +113,96 @@ def _source_of(package: Path) -> Path:
     return mark.resolve().parent if mark.is_file() else package
 
 
-def found_uri(path: Path) -> str:
-    """Return a URI for a file that `find_mesh` found, which readers of SDF leave as it is.
+class FoundMeshes:
+    """The mesh files that one import has found, and URIs for them until the robot is read.
 
-    They would check it against what a robot in this folder may name; an import may more.
+    Readers of SDF would check paths against what a robot in this folder may name; an import may
+    more. They leave ``package://`` as it is, so this stands before a random text, which no
+    document can spell, and the number of the file.
+
+    Args:
+        folder: Of the file that is imported.
+        allowed: Where its meshes may lie.
     """
-    return f"{_FOUND}{path}"
+
+    def __init__(self, folder: Path, allowed: Confinement) -> None:
+        self.folder, self.allowed = folder, allowed
+        self._prefix = f"package://{secrets.token_hex(16)}/"
+        self._uris: dict[str, Path] = {}
+
+    @property
+    def files(self) -> frozenset[Path]:
+        """The files."""
+        return frozenset(self._uris.values())
+
+    def uri(self, element: XmlElement, uri: str) -> str | None:
+        """Return the URI of the file that a mesh URI means; None if there is none.
+
+        Args:
+            element: Element that names it, for messages.
+            uri: As written.
+
+        Raises:
+            DescriptionError: As of `find_mesh`.
+        """
+        found = find_mesh(element, uri, self.folder, self.allowed)
+        return None if found is None else self._add(found)
+
+    def _add(self, found: Path) -> str:
+        uri = f"{self._prefix}{len(self._uris)}"
+        self._uris[uri] = found
+        return uri
+
+    def resolve(self, root: XmlElement, folder: Path) -> None:
+        """Find all meshes of an SDF document that `uri` did not find yet, those of wraps too.
+
+        Args:
+            root: Element above them; their URIs are replaced.
+            folder: Of the file.
+
+        Raises:
+            DescriptionError: A file is missing, or where an import copies nothing from.
+        """
+        allowed = self.allowed
+        if folder != self.folder:  # of an included model
+            allowed = import_confinement(folder, allowed.packages)
+        for mesh in root.iter("mesh"):
+            assert isinstance(mesh, XmlElement)
+            for child in mesh.children("uri"):
+                child.text = self._resolved(child, text_of(child), folder, allowed)
+            if "uri" in mesh.attrib:
+                mesh.set("uri", self._resolved(mesh, mesh.get("uri", ""), folder, allowed))
+
+    def _resolved(self, element: XmlElement, uri: str, folder: Path, allowed: Confinement) -> str:
+        if uri in self._uris or not uri or uri.startswith(_REMOTE):
+            return uri
+        found = find_mesh(element, uri, folder, allowed)
+        if found is None:
+            raise element.error(f"'{shorten(uri)}' is no mesh file that was found", EXPECTED)
+        return self._add(found)
+
+    def in_place(self, robot: Robot) -> Robot:
+        """Return a robot with paths in place of the URIs that `uri` and `resolve` gave."""
+        return with_meshes(robot, lambda uri: str(self._uris.get(uri, uri)))
 
 
-def with_found_meshes(robot: Robot) -> Robot:
-    """Return a robot with paths in place of the URIs of `found_uri`."""
-    return with_meshes(robot, lambda uri: uri.removeprefix(_FOUND))
+_REMOTE = ("http://", "https://")
 
 
-def copy_meshes(robot: Robot, folder: Path) -> Robot:
+def mesh_files(robot: Robot) -> frozenset[Path]:
+    """Return the absolute paths among the URIs of the meshes of a robot."""
+    out: set[Path] = set()
+
+    def seen(uri: str) -> str:
+        if "://" not in uri and Path(uri).is_absolute():
+            out.add(Path(uri))
+        return uri
+
+    with_meshes(robot, seen)
+    return frozenset(out)
+
+
+def copy_meshes(robot: Robot, folder: Path, found: Collection[Path]) -> Robot:
     """Copy the mesh files of a robot into ``folder/meshes``; return the robot that uses them.
 
     Meshes with relative paths are in the folder already, those with ``https://`` and the like stay
@@ -126,8 +211,10 @@ def copy_meshes(robot: Robot, folder: Path) -> Robot:
     Args:
         robot: Mesh files have absolute paths.
         folder: Of the robot.
+        found: Files that the import has found where it may copy from; it copies no others.
 
     Raises:
+        DescriptionError: A mesh is none of these, or does not end like a mesh file.
         OSError: A file cannot be read or written.
     """
     names: dict[str, str] = {}
@@ -137,6 +224,10 @@ def copy_meshes(robot: Robot, folder: Path) -> Robot:
             return uri
         if uri not in names:
             source = Path(uri)
+            if source not in found or source.suffix.lower() not in SUFFIXES:
+                raise DescriptionError(
+                    f"mesh '{shorten(uri)}' is not copied", source=robot.source, expected=EXPECTED
+                )
             name = f"{FOLDER}/{source.name}"
             if name in names.values():
                 name = f"{FOLDER}/{source.parent.name}/{source.name}"

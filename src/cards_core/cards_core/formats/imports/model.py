@@ -52,6 +52,7 @@ class ImportedModel:
         renamed: (name in the file, our name) of everything whose name changed.
         sections: What else the report says, in this order.
         files: Further files of the folder, such as meshes: path within it to content.
+        meshes: Mesh files that the import has found where it may copy from.
         description: One sentence for ``model.config``; by default it names program and source.
     """
 
@@ -62,6 +63,7 @@ class ImportedModel:
     renamed: tuple[tuple[str, str], ...] = ()
     sections: tuple[Section, ...] = ()
     files: Mapping[str, bytes | str] = field(default_factory=dict)
+    meshes: frozenset[Path] = frozenset()
     description: str = ""
 
     @property
@@ -155,7 +157,7 @@ def write_imported(
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content.encode() if isinstance(content, str) else content)
         write_model(
-            copy_meshes(model.robot, folder),
+            copy_meshes(model.robot, folder, model.meshes),
             folder,
             description=model.description
             or f"Imported from the {model.program} file {model.source.name}. See {REPORT}.md.",

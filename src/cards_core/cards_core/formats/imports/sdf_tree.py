@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cards_core.formats.imports.meshes import FoundMeshes
 from cards_core.formats.sdf.muscle_block import MODULE, PLUGIN_FILENAME, PLUGIN_NAME
 from cards_core.formats.sdf.reader import read_sdf
 from cards_core.formats.sdf.values import parse_number, parse_pose, scalar, text_of
@@ -132,13 +133,17 @@ _ENTRIES = (
 
 
 def read_tree(
-    root: XmlElement, folder: str, inertias: dict[str, Inertia], *, model: str | None = None
+    root: XmlElement,
+    meshes: FoundMeshes,
+    inertias: dict[str, Inertia],
+    *,
+    model: str | None = None,
 ) -> Robot:
     """Read a tree of SDF elements as a robot with inertias of its own.
 
     Args:
         root: The ``<sdf>`` element; its models have no ``<inertial>``.
-        folder: That paths in it are relative to.
+        meshes: Finds the meshes, those of included files too; paths are relative to its folder.
         inertias: From `take_inertias`; links that are not in it keep SDF's default, 1 kg and the
             unit tensor.
         model: Which model, where there are several.
@@ -146,7 +151,9 @@ def read_tree(
     Raises:
         DescriptionError: The description is wrong; the message names file, line and element.
     """
-    robot = read_sdf(root, model=model, base=folder)
+    meshes.resolve(root, meshes.folder)
+    robot = read_sdf(root, model=model, base=meshes.folder, included=meshes.resolve)
+    robot = meshes.in_place(robot)
     links = tuple(
         replace(link, inertia=inertias[link.name]) if link.name in inertias else link
         for link in robot.links

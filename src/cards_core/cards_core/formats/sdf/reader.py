@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,6 +57,7 @@ def read_sdf(
     model: str | None = None,
     base: str | os.PathLike[str] | None = None,
     name: str | None = None,
+    included: Callable[[XmlElement, Path], None] | None = None,
 ) -> Robot:
     """Read one model as a robot.
 
@@ -67,12 +68,13 @@ def read_sdf(
             with muscles, else the only one that is not static.
         base: Folder that relative paths in text start from; for files it is the file's folder.
         name: Name of the document in messages; default its path or ``<string>``.
+        included: Called with the root and the folder of every included file, before it is read.
 
     Raises:
         DescriptionError: The description is wrong or not supported; the message names file, line
             and element and says what would be accepted.
     """
-    return read_sdf_document(source, model=model, base=base, name=name).robot
+    return read_sdf_document(source, model=model, base=base, name=name, included=included).robot
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +98,7 @@ def read_sdf_document(
     model: str | None = None,
     base: str | os.PathLike[str] | None = None,
     name: str | None = None,
+    included: Callable[[XmlElement, Path], None] | None = None,
 ) -> SdfDocument:
     """Like `read_sdf`; returns the XML and the plugins too, for readers of other blocks.
 
@@ -104,8 +107,9 @@ def read_sdf_document(
         model: Name of the model; None: the only one.
         base: Folder that relative paths start from.
         name: Name of the source, for messages.
+        included: As of `read_sdf`.
     """
-    declared = declare_models(source, base=base, name=name)
+    declared = declare_models(source, base=base, name=name, included=included)
     root = declared.root
     node = _pick(root, declared.world, model)
     reader = ModelReader(declared.builder, root.source, declared.world, node)
@@ -137,6 +141,7 @@ def declare_models(
     base: str | os.PathLike[str] | None = None,
     name: str | None = None,
     strict: bool = False,
+    included: Callable[[XmlElement, Path], None] | None = None,
 ) -> DeclaredModels:
     """Parse a document and declare its models.
 
@@ -145,6 +150,7 @@ def declare_models(
         base: As of `read_sdf`.
         name: As of `read_sdf`.
         strict: Refuse includes of a world that cannot be found, instead of leaving them out.
+        included: As of `read_sdf`.
 
     Raises:
         DescriptionError: The document is no SDF, or a name in it is wrong.
@@ -154,7 +160,7 @@ def declare_models(
     if folder is None and isinstance(source, os.PathLike):
         folder = Path(source).resolve().parent
     check_root(root)
-    builder = ScopeBuilder(folder)
+    builder = ScopeBuilder(folder, included=included)
     builder.bases[root.source] = folder
     world, gravity = _declare(root, builder, strict=strict)
     return DeclaredModels(root, builder, world, gravity)

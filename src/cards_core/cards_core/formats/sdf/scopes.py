@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -43,10 +44,12 @@ class ScopeBuilder:
     Attributes:
         base: Folder of the main file; None for text without one.
         bases: Folder of every file read, by the name its elements carry.
+        included: Called with the root and the folder of every included file, before it is read.
     """
 
     base: Path | None
     bases: dict[str, Path | None] = field(default_factory=dict)
+    included: Callable[[XmlElement, Path], None] | None = None
     _count: int = 0
     _open: list[Path] = field(default_factory=list)
 
@@ -249,8 +252,10 @@ class ScopeBuilder:
 
     def _load(self, include: _Include) -> XmlElement:
         root = parse_xml(include.file)
-        self.bases[root.source] = include.file.resolve().parent
+        folder = self.bases[root.source] = include.file.resolve().parent
         check_root(root)
+        if self.included is not None:
+            self.included(root, folder)
         models = list(root.children("model"))
         if len(models) != 1:
             raise root.error(f"holds {len(models)} models", "one model in an included file")

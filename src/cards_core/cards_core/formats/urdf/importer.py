@@ -23,7 +23,7 @@ from cards_core.formats.imports.marked_frames import (
 )
 from cards_core.formats.imports.masses import InertiaPoint, restate_about_com
 from cards_core.formats.imports.massless import Merged, merge_massless
-from cards_core.formats.imports.meshes import with_found_meshes
+from cards_core.formats.imports.meshes import FoundMeshes
 from cards_core.formats.imports.model import ImportedModel
 from cards_core.formats.imports.sdf_tree import add, add_plugin, read_tree, take_inertias
 from cards_core.formats.sdf.muscle_block import is_muscle_plugin
@@ -83,8 +83,8 @@ def import_urdf(
     blocks = GazeboBlocks(findings)
     blocks.read(root)
     near = Path(folder) if folder is not None else file.resolve().parent
-    allowed = import_confinement(near, packages)
-    reader = UrdfReader(near, findings, blocks, allowed, mimic)
+    meshes = FoundMeshes(near, import_confinement(near, packages))
+    reader = UrdfReader(findings, blocks, meshes, mimic)
     sdf = reader.convert(root)
     model = required(sdf, "model")
     inertias = take_inertias(model)
@@ -93,7 +93,7 @@ def import_urdf(
     centres = {name: item.com for name, item in inertias.items()}
     plugin = _muscles(model, reader, None if muscles is None else Path(muscles), centres)
     _motors(model, plugin, root, reader, motors)
-    robot = with_found_meshes(read_tree(sdf, str(near), inertias))
+    robot = read_tree(sdf, meshes, inertias)
     named = {ours: name for name, ours in reader.links.items()}
     robot = take_marked_links(robot, named, findings)
     robot = _without_negligible(robot, findings)
@@ -113,6 +113,7 @@ def import_urdf(
         findings,
         renamed=(*renamed, *table.renamed),
         sections=sections,
+        meshes=meshes.files,
     )
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from cards_core.errors import DescriptionError
 from cards_core.formats.imports.findings import FindingList, NameTable, renamed_robot, safe_name
-from cards_core.formats.imports.meshes import find_mesh, found_uri
+from cards_core.formats.imports.meshes import FoundMeshes
 from cards_core.formats.imports.next_command import other_format
 from cards_core.formats.imports.sdf_tree import add, check_links
 from cards_core.formats.sdf.elements import numbers as as_text
@@ -35,7 +35,6 @@ from cards_core.formats.urdf.gazebo import Colour, GazeboBlocks
 from cards_core.formats.urdf.schema import check, check_open
 from cards_core.formats.urdf.writer import UNLIMITED
 from cards_core.formats.xml_lines import XmlElement, shorten
-from cards_core.named_files import Confinement
 from cards_core.robot.elements import WORLD
 
 MimicChoice: TypeAlias = Literal["free", "fixed"]
@@ -84,10 +83,9 @@ class UrdfReader:
     """Rewrites one URDF.
 
     Attributes:
-        folder: Of the file, for meshes.
         findings: Takes notes and warnings.
         blocks: What ``<gazebo>`` says.
-        allowed: Where meshes may lie.
+        found: Finds the files of meshes.
         mimic: What becomes of joints that mimic others.
         links: Name in the file to our name.
         joints: The same of joints.
@@ -96,10 +94,9 @@ class UrdfReader:
         renamed: Names in the file and ours, where they differ.
     """
 
-    folder: Path
     findings: FindingList
     blocks: GazeboBlocks
-    allowed: Confinement
+    found: FoundMeshes
     mimic: MimicChoice = "free"
     links: dict[str, str] = field(default_factory=dict)
     joints: dict[str, str] = field(default_factory=dict)
@@ -277,7 +274,7 @@ class UrdfReader:
         scale = "1 1 1"
         if "scale" in shape.attrib:
             scale = as_text(*numbers(shape, 3, key="scale").tolist())
-        found = find_mesh(shape, uri, self.folder, self.allowed)
+        found = self.found.uri(shape, uri)
         if found is None:
             self.findings.warn(
                 "mesh-missing",
@@ -286,9 +283,9 @@ class UrdfReader:
                 at=shape,
             )
             return False
-        self.meshes.setdefault(link.get("name", ""), (found_uri(found), scale))
+        self.meshes.setdefault(link.get("name", ""), (found, scale))
         mesh = add(geometry, "mesh", shape)
-        add(mesh, "uri", shape, found_uri(found))
+        add(mesh, "uri", shape, found)
         add(mesh, "scale", shape, scale)
         return True
 

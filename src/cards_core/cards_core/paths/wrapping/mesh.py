@@ -14,11 +14,11 @@ from __future__ import annotations
 import math
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlparse
+from urllib.parse import unquote
 
 import numpy as np
 
-from cards_core.named_files import confinement
+from cards_core.named_files import confinement, named_folder
 from cards_core.paths.wrapping import geodesic
 from cards_core.paths.wrapping.surfaces import Surface
 from cards_core.typing import Array, Matrix3, Vector3
@@ -30,29 +30,36 @@ _STL_FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attri
 def mesh_path(uri: str, source: str | None) -> Path | None:
     """Return the file that a mesh URI names, or None if there is none.
 
-    Plain paths and ``file://`` are taken as they are or relative to the description's folder: the
-    readers of descriptions make paths absolute, and refuse those that lead out of the model.
-    ``model://robot/meshes/hand.stl`` and ``package://...`` are searched from that folder upwards,
-    and count where a description in it may name files (`cards_core.named_files`).
+    Absolute paths are taken as they are: the readers of descriptions make paths absolute, and
+    refuse those that lead out of the model. Relative ones start from the description's folder.
+    ``model://robot/meshes/hand.stl`` and ``package://...`` are searched from that folder upwards.
+    These count where a description in it may name files (`cards_core.named_files`). ``%20`` of
+    a URI is a blank; in a path it is what it says, which is what readers have checked.
     """
-    try:
-        parts = urlparse(uri)
-    except ValueError:  # "//[" and the like
-        return None
     folder = Path(source).resolve().parent if source else Path.cwd()
+    scheme, separator, rest = uri.partition("file:" if uri.startswith("file:") else "://")
+    if not scheme and separator:
+        scheme, rest = "file", rest.removeprefix("//")
+    rest = unquote(rest)  # before it is checked
+    candidates: list[tuple[Path, Path | None]]
+    if not separator or scheme == "file":
+        path = Path(rest.removeprefix("localhost") if separator else uri)
+        candidates = [(folder / path, None)]
+        checked = source is not None and not path.is_absolute()
+    else:
+        name, _, below = rest.partition("/")
+        bases = (folder, *folder.parents)
+        candidates = [(base / rest, named_folder(base, name)) for base in bases]
+        candidates.append((folder / below, None))
+        checked = True
     try:
-        if parts.scheme in ("", "file"):
-            file = folder / unquote(parts.path if parts.scheme else uri)
-            return file if file.is_file() else None
-        path = Path(unquote(parts.netloc + parts.path))
-        name = path.parts[0] if path.parts else ""
-        candidates = [(base / path, base / name) for base in (folder, *folder.parents)]
-        candidates.append((folder / path.relative_to(name), folder))
         found = [(file, named) for file, named in candidates if file.is_file()]
     except (OSError, ValueError):  # a name that is too long, or no name
         return None
     if not found:
         return None
+    if not checked:
+        return found[0][0]
     allowed = confinement(folder)
     return next((file for file, named in found if allowed.holds(file, named)), None)
 
