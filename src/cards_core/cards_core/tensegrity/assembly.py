@@ -7,7 +7,7 @@ then per part scale, offset and translation; then builders, nodes, pairs and bon
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -38,6 +38,9 @@ OWN_KEYS = (
     "point_masses",
 )
 PART_KEYS = ("path", "rotation", "translation", "scale", "offset")
+
+TOOLKIT_FOLDER = "YamlStructures"
+"""Of NASA's toolkit: its structures name parts in one another's folders within it."""
 
 DEPTH = 20
 """Most files within one another."""
@@ -81,7 +84,7 @@ def assemble(path: Path, *, length: str = "cm") -> Assembly:
     Raises:
         DescriptionError: A file cannot be read or understood; with file and line.
     """
-    reader = _Reader(length, confinement(path.parent))
+    reader = _Reader(length, _allowed(path))
     top = reader.document(path)
     convention = reader.convention(top)
     if not top.has("format"):
@@ -97,6 +100,13 @@ def assemble(path: Path, *, length: str = "cm") -> Assembly:
     description = top["description"].text() if top.has("description") else ""
     builders = _last_of_each(reader.builders)
     return Assembly(root, builders, name, description, clearance, tuple(reader.documents))
+
+
+def _allowed(path: Path) -> Confinement:
+    """Return where parts may lie; structures of the toolkit name each other's folders."""
+    allowed = confinement(path.parent)
+    shared = [above for above in path.resolve().parents if above.name == TOOLKIT_FOLDER]
+    return replace(allowed, others=(*allowed.others, *shared))
 
 
 def _last_of_each(builders: list[Builder]) -> list[Builder]:
