@@ -22,6 +22,9 @@ REST = 1e-6
 MOST_MISSED = 500
 """Commands that a new publisher may have sent before an observer hears it: two seconds of them."""
 
+LATE = 0.5
+"""A command whose state is so long past when it comes is refused, [s]: five `command_timeout`."""
+
 SKIPPED = 2
 """A busy controller answers every second state at least."""
 
@@ -158,6 +161,9 @@ def freshness(seen: Seen, life: slice, period: float, slack: float = 1.0) -> Arr
     begin = wall[0] - slack
     of_life = seen.command_valid & (seen.command_wall >= begin)
     of_life &= seen.command_wall <= wall[-1] + slack
+    # what a controller that was stopped sends when it goes on is too old to be obeyed
+    then = np.searchsorted(wall, seen.command_wall, side="right") - 1
+    of_life &= stamp[np.maximum(then, 0)] - seen.command_stamp <= LATE
     stamps = np.concatenate(
         [
             first - period * np.arange(SKIPPED * missed + 1)

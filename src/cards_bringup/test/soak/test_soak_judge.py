@@ -174,6 +174,20 @@ def test_commands_that_the_observer_missed():
     assert invariants(judge(late)) == {"no stale command"}
 
 
+def test_what_a_stopped_controller_sends_when_it_goes_on_hides_no_release():
+    """It answers the states that it had not read, two seconds late."""
+    seen = host(commands_until=1.0)
+    late = np.arange(1.004, 1.1, PERIOD)
+    seen.command_wall = np.append(seen.command_wall, np.full(len(late), 102.9))
+    seen.command_stamp = np.append(seen.command_stamp, late)
+    seen.command_valid = np.append(seen.command_valid, np.full(len(late), True))
+    seen.command_missed = np.append(seen.command_missed, np.zeros(len(late), dtype=int))
+    found = judge(seen)
+    assert found.violations == []
+    (release,) = found.releases
+    assert release.delay == pytest.approx(0.12, abs=PERIOD + 1e-9)
+
+
 def test_missed_messages_are_counted_for_each_publisher():
     due = set()
     # one publisher from its third message on; another one from its first on
