@@ -229,7 +229,8 @@ def build(name: str, folder: Path, clang: str) -> Path:
         clang: With libFuzzer; empty: gcc and the driver.
 
     Raises:
-        LookupError: There is no compiler with sanitizers.
+        LookupError: There is no compiler.
+        RuntimeError: It does not compile the text.
     """
     source, made = folder / f"{name}.c", folder / name
     source.write_text(program(name), encoding="utf-8")
@@ -243,7 +244,7 @@ def build(name: str, folder: Path, clang: str) -> Path:
     command += [*FLAGS, TARGETS[name].level, "-o", str(made), *TARGETS[name].libraries]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise LookupError(f"{command[0]} does not compile '{name}': {done.stderr[-2000:]}")
+        raise RuntimeError(f"{command[0]} does not compile '{name}': {done.stderr[-2000:]}")
     return made
 
 
@@ -297,7 +298,7 @@ def main() -> int:
         clang = has_fuzzer(folder)
         try:
             made = build(given.target, folder, clang)
-        except LookupError as error:
+        except (LookupError, RuntimeError) as error:
             print(f"native_targets.py: error: {error}", file=sys.stderr)
             return 2
         if not clang:

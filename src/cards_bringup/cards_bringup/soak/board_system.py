@@ -164,7 +164,6 @@ class BoardSystem(RosSystem):
             while time.monotonic() < waited:
                 self.watch()
                 if self._active_since(begin):
-                    self.processes.settle()
                     return
                 time.sleep(0.1)
             self._rearm()
@@ -190,7 +189,6 @@ class BoardSystem(RosSystem):
             except CardsError:
                 self._rearm()
             else:
-                self.processes.settle()
                 return
         super().first_commands()
 

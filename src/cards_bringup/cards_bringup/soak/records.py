@@ -118,6 +118,7 @@ class System(ABC):
         """Do the whole episode. Raises `CardsError` if the system does not start."""
         try:
             self.start()
+            self.processes.settle()
             begin = time.monotonic()
             late = 0.0  # recoveries that took longer move what comes
             for fault in self.episode.faults:
@@ -139,6 +140,7 @@ class System(ABC):
         record.end = time.monotonic()
         if not record.skipped:
             self.recover()
+            self.processes.settle()
             record.recovered = time.monotonic() - record.end
 
     def assign(self, releases: list[Release]) -> None:

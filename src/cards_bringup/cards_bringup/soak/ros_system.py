@@ -134,7 +134,6 @@ class RosSystem(System):
     def first_commands(self) -> None:
         """Wait for them. Raises `CardsError` if none come."""
         self.until(self.commanded, "the first commands", START_TIME)
-        self.processes.settle()
 
     def before_nodes(self) -> None:
         """Start what nodes need."""
@@ -230,7 +229,6 @@ class RosSystem(System):
             self.until(forth, "a command", RECOVERY_TIME)
             if self.episode.system == "page":
                 self.until(lambda: listening(self.port), "the page", RECOVERY_TIME)
-            self.processes.settle()
         except CardsError as error:
             self.violate("commanded again after a fault", str(error))
 

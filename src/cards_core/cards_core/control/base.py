@@ -161,23 +161,19 @@ class QpController(Controller):
         """
         try:
             own_methods(self, owner, _COMPILED)
-        except NotNativeError as error:
-            self._not_native(str(error))
-            return
-        self.step_parts = parts = StepParts(
-            self.dynamics,
-            self.output,
-            self.gains,
-            self._program,
-            len(self.motors),
-            (self._force_unit, self._torque_unit, self._goal_unit),
-            lever,
-            self._loads,
-            task,
-            self._prepare if rotations else None,
-        )
-        try:
-            self._native = NativeStep(parts)
+            self.step_parts = StepParts(
+                self.dynamics,
+                self.output,
+                self.gains,
+                self._program,
+                len(self.motors),
+                (self._force_unit, self._torque_unit, self._goal_unit),
+                lever,
+                self._loads,
+                task,
+                self._prepare if rotations else None,
+            )
+            self._native = NativeStep(self.step_parts)
             self.native = "yes"
         except NotNativeError as error:
             self._not_native(str(error))
