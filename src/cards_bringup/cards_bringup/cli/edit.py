@@ -24,7 +24,8 @@ EXAMPLES = """examples:
 
 Save changes the muscles in the text of the SDF file and nothing else: comments and elements of
 other programs stay. What was there is kept as model.sdf.~1~, ~2~, ... What is not saved is kept
-in model.sdf.unsaved, also when the program is killed.
+in model.sdf.unsaved, also when the program is killed. With -o in another folder the robot takes
+its meshes along, into a folder meshes/ there.
 
 exit code: 0 ended by Ctrl-C with everything saved; 130 ended with unsaved changes, which are kept;
 2 it could not be opened. Step by step: docs/muscle_editor.md
@@ -93,6 +94,12 @@ def run(args: argparse.Namespace) -> int:
         print(f"deleted {discard(robot, args.output)}")
     editor = MuscleEditor(robot, model=args.model, output=args.output, recover=args.recover)
     print(f"opening {editor.base.name} ...", file=sys.stderr, flush=True)
+    if editor.foreign:
+        print(
+            f"note: {editor.file} is not what these changes were made to: another program has "
+            "changed it; Save keeps that as a copy beside it and writes what is open here",
+            flush=True,
+        )
     with _first_interrupt():
         with contextlib.suppress(KeyboardInterrupt):
             page = EditorPage(editor, host=args.host, port=args.port)

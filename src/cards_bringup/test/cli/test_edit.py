@@ -101,7 +101,10 @@ def test_unsaved_changes_are_kept_until_somebody_decides(file, visit, capsys):
     assert main(["edit", str(file), "--port", "0"]) == 2
     assert "--recover to go on with them, or --discard" in capsys.readouterr().err
     visit(lambda page: page.save())
+    file.write_bytes(file.read_bytes() + b"<!-- theirs -->")
     assert main(["edit", str(file), "--port", "0", "--recover"]) == 0
+    assert "another program has changed it; Save keeps that" in capsys.readouterr().out
+    assert file.with_name("model.sdf.~1~").read_bytes().endswith(b"<!-- theirs -->")
     assert load(file).muscle("cable_1").path[1].position[0] == 0.123
     assert not file.with_name("model.sdf.unsaved").exists()
 

@@ -92,7 +92,8 @@ def place_meshes(files: Iterable[Path], folder: Path) -> MeshCopies:
         OSError: A file cannot be read.
     """
     place = folder / FOLDER
-    if os.path.lexists(place) and (place.is_symlink() or not place.is_dir()):
+    todo = list(dict.fromkeys(files))
+    if todo and os.path.lexists(place) and (place.is_symlink() or not place.is_dir()):
         raise CardsError(
             f"{place} is no folder of its own (expected: another place for the file, whose meshes "
             "are copied there)"
@@ -101,7 +102,7 @@ def place_meshes(files: Iterable[Path], folder: Path) -> MeshCopies:
     new: dict[str, Path] = {}
     by_content: dict[bytes, str] = {}
     taken: set[str] = set()
-    for file in dict.fromkeys(files):
+    for file in todo:
         content = _digest(file)
         name = by_content.get(content)
         if name is None:
