@@ -1,5 +1,6 @@
 """``./cards edit``: what it opens, how it ends, and that nothing is lost."""
 
+import json
 import os
 import re
 import signal
@@ -70,6 +71,49 @@ def test_a_urdf_is_imported_once_and_gets_muscles(tmp_path, visit, capsys):
     assert "imported to" not in capsys.readouterr().out
     assert written.read_bytes() == before
     assert urdf.read_bytes() == example.read_bytes()
+
+
+def test_a_urdf_is_not_taken_for_what_was_imported_before(tmp_path, visit, capsys):
+    example = Path(__file__).resolve().parents[4] / "examples" / "urdf_arm" / "arm.urdf"
+    urdf, other = tmp_path / "arm.urdf", tmp_path / "second.urdf"
+    urdf.write_bytes(example.read_bytes())
+    visit(lambda page: None)
+    assert main(["edit", str(urdf), "--port", "0"]) == 0
+    before = (tmp_path / "urdf_arm" / "model.sdf").read_bytes()
+    other.write_bytes(example.read_bytes())
+    assert main(["edit", str(other), "--port", "0"]) == 0  # of the same content
+    other.write_bytes(example.read_bytes() + b"<!-- another -->")
+    capsys.readouterr()
+    assert main(["edit", str(other), "--port", "0"]) == 2
+    said = capsys.readouterr().err
+    assert f"{tmp_path / 'urdf_arm'} was imported from another file, arm.urdf (expected: " in said
+    assert f"./cards import urdf {other} -o {tmp_path} --name NAME; or ./cards edit " in said
+    urdf.write_bytes(example.read_bytes() + b"<!-- changed -->")
+    assert main(["edit", str(urdf), "--port", "0"]) == 2
+    said = capsys.readouterr().err
+    assert "was imported from arm.urdf before that was changed" in said
+    assert f"./cards import urdf {urdf} -o {tmp_path} --force, which keeps a changed" in said
+    assert (tmp_path / "urdf_arm" / "model.sdf").read_bytes() == before
+    # what it says is so
+    with (tmp_path / "urdf_arm" / "model.sdf").open("ab") as file:
+        file.write(b"<!-- mine -->")
+    assert main(["import", "urdf", str(other), "-o", str(tmp_path), "--force"]) == 2
+    said = capsys.readouterr().err
+    assert f"is not replaced by {other} (expected: --name, another folder, or delete" in said
+    assert main(["import", "urdf", str(other), "-o", str(tmp_path), "--name", "my second"]) == 0
+    assert load(tmp_path / "my_second").name == "my_second"
+    assert main(["import", "urdf", str(urdf), "-o", str(tmp_path), "--force"]) == 0
+    kept = tmp_path / "urdf_arm" / "model.sdf.~1~"
+    assert kept.read_bytes() == before + b"<!-- mine -->"
+    assert main(["edit", str(urdf), "--port", "0"]) == 0
+    # a report of old does not say what the file was
+    report = tmp_path / "urdf_arm" / "import_report.json"
+    data = json.loads(report.read_text())
+    del data["source_file"]
+    report.write_text(json.dumps(data))
+    capsys.readouterr()
+    assert main(["edit", str(urdf), "--port", "0"]) == 2
+    assert "by a version that has not kept its content" in capsys.readouterr().err
 
 
 def test_saved_changes_are_in_the_file(file, visit, capsys):
