@@ -494,3 +494,14 @@ def test_lists_of_models_are_confined(place, secret, row):
         find_models(place)
     (place / "my_list.csv").write_text("one,.,c.xml,c.xml\n")
     assert [item.problem for item in find_models(place)] == [""]
+
+
+def test_a_place_is_said_once(place):
+    private = place.parents[1] / "private" / "out.stl"
+    with pytest.raises(DescriptionError) as caught:
+        read(place, str(private))
+    assert f": '{private}' is outside of the model (expected" in str(caught.value)
+    with pytest.raises(
+        DescriptionError, match=rf"'\.\./\.\./private/out.stl' is '{private}', out"
+    ):
+        read(place, "../../private/out.stl")

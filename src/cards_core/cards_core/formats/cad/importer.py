@@ -28,6 +28,7 @@ from cards_core.formats.cad.worker import SUFFIXES, TOLERANCE, check_file, read_
 from cards_core.formats.imports.findings import FindingList, NameTable, renamed_robot, safe_name
 from cards_core.formats.imports.marked_frames import add_marked_muscles, attach_marked_frames
 from cards_core.formats.imports.model import ImportedModel
+from cards_core.formats.imports.next_command import refuse_xml
 from cards_core.formats.mesh_copies import mesh_files
 from cards_core.formats.sdf.reader import read_sdf
 from cards_core.formats.xml_lines import parse_xml
@@ -139,6 +140,8 @@ def import_cad(
     """
     source = Path(path)
     if assembly is None:
+        if source.suffix.lower() not in (*SUFFIXES, ".sdf"):
+            refuse_xml(source, "a CAD file")
         check_file(source, (*SUFFIXES, ".sdf"))
     if source.suffix.lower() == ".sdf":
         for what, value in (("a configuration", config), ("a material", material)):

@@ -17,6 +17,7 @@ from cards_core.named_files import (
     Confinement,
     import_confinement,
     named_folder,
+    outside,
     variable_folders,
 )
 from cards_core.robot.model import Robot
@@ -53,7 +54,7 @@ def find_mesh(element: XmlElement, uri: str, folder: Path, allowed: Confinement)
         rest = unquote(rest)
     if not rest or "\0" in rest or len(rest) > 4096 or (separator and scheme not in _SCHEMES):
         return None
-    outside: Path | None = None
+    elsewhere: Path | None = None
     for candidate, package in _candidates(scheme if separator else "", rest, folder, allowed):
         try:
             if candidate.suffix.lower() not in SUFFIXES or not candidate.is_file():
@@ -63,11 +64,11 @@ def find_mesh(element: XmlElement, uri: str, folder: Path, allowed: Confinement)
             continue
         if allowed.holds(found, package):
             return found
-        outside = outside or found
-    if outside is not None:
+        elsewhere = elsewhere or found
+    if elsewhere is not None:
         name = rest.partition("/")[0] if scheme in ("package", "model") and separator else "NAME"
         raise element.error(
-            f"'{shorten(uri)}' is '{outside}', outside of the package",
+            outside(uri, elsewhere, "the package"),
             f"{allowed.expected}; or --package {shorten(name)}=DIR with a folder that holds it",
         )
     return None
