@@ -65,21 +65,28 @@ def _check_ending(output: Path) -> None:
 
 
 def _say_written(kind: str, files: list[Path]) -> None:
+    from cards_core.formats.mesh_copies import FOLDER
+
     first, *others = files
     if kind == "caspr":
         print(f"wrote {first} and {first}_list.csv", file=sys.stderr)
         return
     meshes = ""
     if others:
-        folder = first.parent / "meshes"
+        folder = _beside(first) / FOLDER
         meshes = f" and {len(others)} mesh{'' if len(others) == 1 else 'es'} in {folder}"
-    size = first.stat().st_size / 1000
-    print(f"wrote {first} ({size:.0f} kB){meshes}", file=sys.stderr)
+    size = f" ({first.stat().st_size / 1000:.0f} kB)" if first.is_file() else ""
+    print(f"wrote {first}{size}{meshes}", file=sys.stderr)
 
 
 def _is_special(output: Path) -> bool:
     """Return whether a path is no place beside which there could be meshes, a pipe say."""
     return output.exists() and not output.is_file()
+
+
+def _beside(output: Path) -> Path:
+    """Return the folder of a file, that of its target if it is a link."""
+    return output.resolve().parent if output.is_symlink() else output.parent
 
 
 def _write_file(kind: str, robot: Robot, output: Path | None) -> tuple[list[Path], list[str]]:
@@ -96,8 +103,8 @@ def _write_file(kind: str, robot: Robot, output: Path | None) -> tuple[list[Path
         text, notes = _text(kind, robot, None)
         if meshes:
             notes.append(
-                "meshes are named by their places on this machine, which nothing but they "
-                "themselves can be read from (expected: -o FILE, which copies them beside it)"
+                "meshes have their paths on this machine, which nothing else can read "
+                "(expected: -o FILE, which copies them beside it)"
             )
         if output is None:
             print(text, end="")
@@ -110,7 +117,7 @@ def _write_file(kind: str, robot: Robot, output: Path | None) -> tuple[list[Path
         raise CardsError(f"a mesh cannot be read: {error}") from None
     text, notes = _text(kind, robot, copies)
     write_text(output, text, copies)
-    return [output, *(output.parent / name for name in copies.listed)], notes
+    return [output, *(_beside(output) / name for name in copies.listed)], notes
 
 
 def _text(kind: str, robot: Robot, copies: MeshCopies | None) -> tuple[str, list[str]]:

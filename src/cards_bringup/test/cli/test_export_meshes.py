@@ -212,6 +212,16 @@ def test_nothing_is_half_written(kind, robot, tmp_path, capsys, monkeypatch):
     assert not list(file.parent.iterdir())
 
 
+def test_a_link_to_a_file_has_the_meshes_beside_its_target(robot, tmp_path, capsys):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "arm.sdf").write_text("old")
+    (tmp_path / "arm.sdf").symlink_to("real/arm.sdf")
+    report = export("sdf", robot, tmp_path / "arm.sdf", capsys, "--force")
+    assert str(tmp_path / "real" / "meshes" / "part.stl") in report["files"]
+    check_same(load(robot), load(tmp_path / "real" / "arm.sdf"))
+    assert (tmp_path / "arm.sdf").is_symlink()
+
+
 def test_paths_of_this_machine_are_said_on_the_terminal(robot, capsys):
     assert cli.main(["export", "sdf", str(robot)]) == 0
     assert "-o FILE, which copies them beside it" in capsys.readouterr().err
