@@ -374,3 +374,20 @@ def test_every_property_that_is_read_is_known():
     names = {name for name in asked if isinstance(name, str)}
     assert len(names) > 40
     assert names <= known
+
+
+def test_a_coordinate_whose_range_has_no_extent_is_fixed(tmp_path):
+    inside = samples.coordinate("elevation", 0.1, 2.0, 0.5)
+    held = osim(tmp_path, samples.shoulder().replace(
+        inside, samples.coordinate("elevation", 0.5, 0.5, 0.5)
+    ))  # fmt: skip
+    assert "elevation" not in held.coordinates
+    (said,) = [f for f in held.model.warnings if f.code == "joint-locked"]
+    assert (said.subject, bool(said.line)) == ("coordinate 'elevation'", True)
+    locked = osim(tmp_path, samples.shoulder().replace(
+        inside, samples.coordinate("elevation", 0.1, 2.0, 0.5, locked="true")
+    ))  # fmt: skip
+    for joint in held.model.robot.joints:
+        same = locked.model.robot.joint(joint.name)
+        assert joint.kind == same.kind
+        np.testing.assert_array_equal(joint.parent_to_joint.matrix, same.parent_to_joint.matrix)

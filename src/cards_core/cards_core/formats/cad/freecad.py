@@ -481,7 +481,8 @@ class _Document:
             )
         factor = MM if kind == "prismatic" else math.pi / 180.0
         lower, upper = item.number("LowerLimit") * factor, item.number("UpperLimit") * factor
-        if kind in LIMITLESS or lower >= upper:
+        # 0 and 0 are the workbench's defaults
+        if kind in LIMITLESS or lower == upper == 0.0:
             if kind not in LIMITLESS:
                 self.remarks.append(
                     ("no-limits", f"joint '{item.label}'", "no range of motion is stated")

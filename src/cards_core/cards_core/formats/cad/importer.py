@@ -26,6 +26,7 @@ from cards_core.formats.cad.muscles import Places, make_frames, make_muscles, ma
 from cards_core.formats.cad.report import sections
 from cards_core.formats.cad.worker import SUFFIXES, TOLERANCE, check_file, read_assembly
 from cards_core.formats.imports.findings import FindingList, NameTable, renamed_robot, safe_name
+from cards_core.formats.imports.locked_joints import fix_locked_joints
 from cards_core.formats.imports.marked_frames import add_marked_muscles, attach_marked_frames
 from cards_core.formats.imports.meshes import mesh_files
 from cards_core.formats.imports.model import ImportedModel
@@ -210,6 +211,7 @@ def build(found: Recognised, *, collisions: bool = True, name: str | None = None
     )
     if config.gravity is not None:
         robot = replace(robot, gravity=config.gravity)
+    robot = fix_locked_joints(robot, findings)
     _ = robot.tree  # names used twice and the like are errors now
     return ImportedModel(
         robot=robot,
@@ -235,7 +237,8 @@ def _import_sdf(source: Path, name: str | None) -> ImportedModel:
     findings, table = FindingList(), NameTable()
     root = parse_xml(source)
     attach_marked_frames(root, findings)
-    before = read_sdf(root, base=source.resolve().parent)
+    before = read_sdf(root, base=source.resolve().parent, locked=True)
+    before = fix_locked_joints(before, findings)
     robot = add_marked_muscles(before, findings, table=table)
     if len(robot.muscles) == len(before.muscles):
         raise DescriptionError(

@@ -342,11 +342,17 @@ def _say(
                 source=file, line=item.element.line,
             )  # fmt: skip
         elif item.locked:
-            findings.note(
-                "coordinate-locked", f"coordinate '{name}'",
-                f"is locked in the file; fixed at {item.default:.6g}",
-                source=file, line=item.element.line,
-            )  # fmt: skip
+            subject, at = f"coordinate '{name}'", item.element
+            if item.lower == item.upper:
+                findings.warn(
+                    "joint-locked", subject,
+                    f"both ends of its range are {item.lower:.6g}: it is fixed here", at=at,
+                )  # fmt: skip
+            else:
+                findings.note(
+                    "coordinate-locked", subject,
+                    f"is locked in the file; fixed at {item.default:.6g}", at=at,
+                )  # fmt: skip
         elif name in joints.coordinates:
             _say_coordinate(item, joints.coordinates[name], findings)
     for kind, name, why, element in source.left_out:
