@@ -7,7 +7,8 @@ all formats. Importers of formats with more to say (CASPR) have reports of their
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -156,17 +157,53 @@ def write_imported(
                 path = inside(path, part)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content.encode() if isinstance(content, str) else content)
-        write_model(
-            copy_meshes(model.robot, folder, model.meshes),
-            folder,
-            description=model.description
-            or f"Imported from the {model.program} file {model.source.name}. See {REPORT}.md.",
-        )
+        with naming_source(model.robot, folder):
+            write_model(
+                copy_meshes(model.robot, folder, model.meshes),
+                folder,
+                description=model.description
+                or f"Imported from the {model.program} file {model.source.name}. See {REPORT}.md.",
+            )
+            _verify(folder / "model.sdf", model.robot)
         (folder / f"{REPORT}.md").write_text(model.to_markdown(), encoding="utf-8")
         (folder / f"{REPORT}.json").write_text(model.to_json(), encoding="utf-8")
-        _verify(folder / "model.sdf", model.robot)
 
     return write_import_folder(out_dir, model.name, fill, force=force, on_kept=on_kept)
+
+
+@contextmanager
+def naming_source(robot: Robot, folder: Path) -> Iterator[None]:
+    """Say what is wrong with the files of an import of the file that it was made of.
+
+    Args:
+        robot: What is written; its source, and the lines of its parts, are in the message.
+        folder: Where it is written; in no message, as it is gone when an import fails.
+
+    Raises:
+        DescriptionError: One of a file in the folder was raised in the block: the robot cannot be
+            used, though each of its parts was understood.
+    """
+    try:
+        yield
+    except DescriptionError as error:
+        if not (error.source or "").startswith(str(folder)):
+            raise
+        raise DescriptionError(
+            f"the robot that was made of it is refused: {error.problem}",
+            source=robot.source,
+            line=_line_of(robot, error.element or ""),
+            element=error.element,
+            expected=error.expected,
+        ) from None
+
+
+def _line_of(robot: Robot, element: str) -> int | None:
+    """Return the line of the part that an element such as ``<pose> of link 'a'`` is of."""
+    for kind, parts in (("muscle", robot.muscles), ("joint", robot.joints), ("link", robot.links)):
+        for part in parts:
+            if f"{kind} '{part.name}'" in element:
+                return part.line
+    return None
 
 
 def _verify(path: Path, robot: Robot) -> None:
@@ -174,7 +211,9 @@ def _verify(path: Path, robot: Robot) -> None:
     read = read_sdf(path)
     if read.tree.position_names != robot.tree.position_names:
         raise DescriptionError(
-            "the joints read back in another order", source=str(path), expected="the same order"
+            "the joints read back in another order",
+            source=robot.source,
+            expected="the same order",
         )
 
 
