@@ -14,7 +14,7 @@ import numpy as np
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
 from cards_core.formats.imports.findings import NameTable, renamed_robot, safe_name
 from cards_core.formats.imports.marked_frames import add_marked_muscles
-from cards_core.formats.imports.markers import marked
+from cards_core.formats.imports.markers import marked, meant_marker, misspelt
 from cards_core.formats.imports.model import ImportedModel, Section
 from cards_core.robot.elements import WORLD, Frame, Joint, Link
 from cards_core.robot.model import Robot
@@ -222,10 +222,12 @@ def _frames(
     frames = []
     for site, name in sites.items():
         link = names.links[int(model.site_bodyid[site])]
+        if (meant := meant_marker(name)) is not None:
+            names.warn("marker-misspelt", "site", site, misspelt(meant))
         pose = pose_of(model.site_pos[site], model.site_quat[site])
         if name in markers:
             place = names.place("site", site)[1]
-            if link != WORLD or not name.startswith("frame:"):
+            if link != WORLD or not name.lower().startswith("frame:"):
                 frames.append(Frame(name, link, pose, place))
                 continue
         if link == WORLD:
