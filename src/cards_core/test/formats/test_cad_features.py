@@ -292,6 +292,16 @@ def test_a_misspelt_component_is_named_and_a_capital_counts(tmp_path):
     assert "did you mean 'muscle:1:3'?" in found.message
 
 
+def test_degrees_and_a_joint_that_is_far_away_are_doubted(tmp_path):
+    joint = JOINT.replace("'arm#hole1'", "[0, 0, 30]").replace("}}", ", limits: [-90, 90]}}")
+    model = imported(tmp_path, joint + "material: water")
+    said = [item.message for item in model.warnings if item.code == "units-doubtful"]
+    assert [text.split()[0] for text in said] == ["limits", "it"]
+    heavy = imported(tmp_path, JOINT + "bodies: {'*': {density: 1.0e+7}}")
+    (warning,) = [item for item in heavy.warnings if item.code == "units-doubtful"]
+    assert "weigh 2e+04 kg" in warning.message
+
+
 def test_by_hand(tmp_path):
     model = imported(tmp_path, JOINT + "material: water\nfloating: true\n")
     robot = model.robot
@@ -301,6 +311,9 @@ def test_by_hand(tmp_path):
     assert np.allclose(robot.joint("j").parent_to_joint.translation, [0.1, 0, 0])
     assert robot.muscle("1").tension_max == 500.0
     assert {item.code for item in model.warnings} == {"tension-assumed"}
+    # two cubes of 0.1 m, 0.2 m apart
+    assert model.size == pytest.approx((0.3, 0.1, 0.1))
+    assert "0.3 x 0.1 x 0.1 m, 2 kg, 1 warning" in model.summary()
     asked = model.to_dict()["questions"]["questions"]
     assert len(asked) == 2
     assert "How far do j move" in asked[1]

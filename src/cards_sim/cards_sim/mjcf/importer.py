@@ -16,6 +16,7 @@ from cards_core.formats.imports.findings import NameTable, renamed_robot, safe_n
 from cards_core.formats.imports.marked_frames import add_marked_muscles
 from cards_core.formats.imports.markers import marked, meant_marker, misspelt
 from cards_core.formats.imports.model import ImportedModel, Section
+from cards_core.formats.imports.units import doubtful_units
 from cards_core.robot.elements import WORLD, Frame, Joint, Link
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
@@ -105,6 +106,7 @@ def import_mjcf(
             "no joint moves", source=str(source), line=1, expected="a body with a joint"
         )
     told("checking", 0.8)
+    doubtful_units(robot, names.findings)
     with np.errstate(all="ignore"):  # of masses near the end of the range of numbers
         rows = with_length_errors(drive.rows, compiled, robot, locked)
         inertia = inertia_section(robot)

@@ -19,8 +19,8 @@ from cards_core.formats.imports.masses import (
     repair_and_report,
 )
 from cards_core.formats.imports.model import Section, table
+from cards_core.formats.imports.units import doubtful_units
 from cards_core.formats.mjcf.scene import MESH_SUFFIXES
-from cards_core.formats.sdf.checks import unit_warning
 from cards_core.robot.elements import Collision, Mesh, ViaPoint, path_links
 from cards_core.robot.model import Robot
 
@@ -55,15 +55,7 @@ def finish(
     robot = _home_within_limits(robot, findings)
     doubtful_masses(robot, findings)
     robot, masses = repair_and_report(robot, findings)
-    warning = unit_warning(robot)
-    if warning is not None:
-        findings.warn(
-            "units-doubtful",
-            f"muscle '{warning.muscle}'",
-            warning.text,
-            source=robot.source,
-            line=warning.line,
-        )
+    doubtful_units(robot, findings)
     return robot, (_joints(robot), *_muscles(robot, findings), masses)
 
 

@@ -55,6 +55,8 @@ class ImportedModel:
         files: Further files of the folder, such as meshes: path within it to content.
         meshes: Mesh files that the import has found where it may copy from.
         description: One sentence for ``model.config``; by default it names program and source.
+        size: Edges x, y, z of the box around all shapes as the file has them, [m]; None where it
+            is not known.
     """
 
     robot: Robot
@@ -66,6 +68,7 @@ class ImportedModel:
     files: Mapping[str, bytes | str] = field(default_factory=dict)
     meshes: frozenset[Path] = frozenset()
     description: str = ""
+    size: tuple[float, float, float] | None = None
 
     @property
     def name(self) -> str:
@@ -77,13 +80,22 @@ class ImportedModel:
         """The findings that are warnings."""
         return self.findings.warnings
 
+    @property
+    def mass(self) -> float:
+        """Mass of all links together, [kg]."""
+        return sum(link.inertia.mass for link in self.robot.links)
+
     def summary(self) -> str:
         """Return one line for a terminal."""
         robot = self.robot
         count = sum(item.count for item in self.warnings)
+        size = ""
+        if self.size is not None:
+            size = " x ".join(f"{edge:.3g}" for edge in self.size) + " m, "
         return (
             f"{robot.name}: {len(robot.links)} links, {robot.tree.nv} degrees of freedom, "
-            f"{len(robot.muscles)} muscles, {count} warning{'' if count == 1 else 's'}"
+            f"{len(robot.muscles)} muscles, {size}{self.mass:.4g} kg, "
+            f"{count} warning{'' if count == 1 else 's'}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,7 +114,8 @@ class ImportedModel:
                 "warnings": sum(item.count for item in self.warnings),
                 "warnings_by_code": self.findings.counts(),
             },
-            "mass": sum(link.inertia.mass for link in robot.links),
+            "mass": self.mass,
+            "size": None if self.size is None else list(self.size),
             "renamed": [{"source": old, "name": new} for old, new in self.renamed],
             **{section.key: section.data for section in self.sections},
             "findings": [dict(item.__dict__) for item in self.findings],

@@ -12,6 +12,7 @@ import numpy as np
 
 from cards_core.formats.imports.findings import FindingList, NameTable, renamed_robot
 from cards_core.formats.imports.model import ImportedModel, Section, table
+from cards_core.formats.imports.units import doubtful_units
 from cards_core.formats.opensim.joints import ConvertedJoints, CoordinateMap, convert_joints
 from cards_core.formats.opensim.kinematics import effective, free_coordinates, length, polyline
 from cards_core.formats.opensim.muscles import PathReport, convert_muscle, wrap_surface
@@ -117,6 +118,7 @@ def import_osim(
         source, names, joints, muscles, [wrap_surface(w, names) for w in wraps.values()]
     )
     robot = _repaired(robot, source, findings)
+    doubtful_units(robot, findings)
     errors = _errors(source, robot, joints, names=names, paths=paths, poses=poses)
     _say(source, joints, paths, errors, findings)
     renamed = (
