@@ -157,6 +157,11 @@ class Experiment:
             for repetition in range(self.repetitions)
         ]
 
+    def draw(self, run: Run) -> tuple[str, np.random.Generator]:
+        """Return the terrain of a run with its seed, and the random numbers of the rest of it."""
+        rng = np.random.default_rng([self.seed, run.repetition])
+        return run.terrain.replace("{seed}", str(int(rng.integers(2**31 - 1)))), rng
+
     def start_pattern(self) -> PatternParameters | None:
         """Return the pattern to begin with. Raises `CardsError` if it cannot be read."""
         return read_pattern(pattern_file(self.start)) if self.start else None

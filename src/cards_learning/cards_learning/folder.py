@@ -277,7 +277,7 @@ def provenance(experiment: Experiment, best: TrialResult) -> str:
         f"seed: {experiment.seed}",
         f"trial: {best.number}, score: {best.score!r} ({best.state})",
         f"first of {len(best.runs)} runs, {experiment.duration:g} s on "
-        f"{experiment.runs[0].terrain}: {shown}",
+        f"{experiment.draw(experiment.runs[0])[0]}: {shown}",
     ]
     return "".join(f"# {line}\n" for line in lines)
 

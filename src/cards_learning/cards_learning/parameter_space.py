@@ -199,8 +199,9 @@ class ParameterSpace:
         given |= zip(self.names, np.asarray(values, dtype=float).tolist(), strict=True)
 
         def value(name: str, parameter: str = "") -> float:
-            low, _ = self.ranges.get(parameter or name, (0.0, 0.0))
-            return given.get(name, low)
+            low, high = self.ranges.get(parameter or name, (0.0, 0.0))
+            fixed = low == high and (parameter or name) in self.ranges
+            return low if fixed else given.get(name, low)
 
         kind: Any = OSCILLATORS[self.kind]
         oscillators = kind(

@@ -253,8 +253,7 @@ class Laboratory:
     def _host(self, run: Run) -> SimulatorHost:
         """Return the robot at time zero on the terrain of a run."""
         experiment = self.experiment
-        rng = np.random.default_rng([experiment.seed, run.repetition])
-        terrain = run.terrain.replace("{seed}", str(int(rng.integers(2**31 - 1))))
+        terrain, rng = experiment.draw(run)
         host = build_host(
             ParameterSet(
                 {"terrain": terrain, "dt": experiment.time_step, "command_timeout": 0.2},

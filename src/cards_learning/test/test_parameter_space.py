@@ -149,6 +149,18 @@ def test_parts_that_are_not_learnt_stay_those_of_the_start():
     assert not first.goal.output.any()
 
 
+def test_a_fixed_number_of_a_learnt_part_replaces_that_of_the_start():
+    text = STEERED.replace("learn: [goal]", "learn: [oscillators, goal]").replace(
+        "parameters: {", "parameters: {frequency: [0, 30], amplitude: 665, "
+    )
+    space = parse_experiment(text, "mine.yaml").space
+    start = read_pattern(find_file("tetrahedral_6", folder="config/patterns", suffix=".yaml"))
+    made = space.pattern(space.values(space.point(start)))
+    assert made.oscillators.amplitude == 665.0 != start.oscillators.amplitude
+    assert made.oscillators.frequency == pytest.approx(start.oscillators.frequency)
+    assert made.oscillators.phase_gain == start.oscillators.phase_gain  # not named: kept
+
+
 def test_what_is_kept_is_part_of_the_identity():
     one = parse_experiment(STEERED, "mine.yaml")
     other = STEERED.replace("start: tetrahedral_6", "start: tetrahedral")

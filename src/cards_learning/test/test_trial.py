@@ -10,9 +10,11 @@ from small_experiments import BROKEN, TEXT, small
 
 from cards_core.control.cpg.files import read_pattern
 from cards_core.errors import CardsError
+from cards_core.robot.terrain import Blocks, read_terrain
 from cards_core.shared_files import find_file
 from cards_learning.ensemble import ensemble
 from cards_learning.experiment import Run
+from cards_learning.folder import provenance
 from cards_learning.measures import measure
 from cards_learning.trial import Laboratory, TrialResult, failed_trial
 
@@ -85,6 +87,14 @@ def test_random_terrains_take_the_seed_of_the_repetition():
         return model.geom_pos.tobytes()
 
     assert ground(0) == ground(0) != ground(1)
+
+
+def test_provenance_names_a_terrain_that_can_be_run():
+    experiment = small(GAIT, terrains='["blocks:seed={seed}"]')
+    found = Laboratory(experiment).trial(0, values_of(experiment))
+    terrain, _ = experiment.draw(experiment.runs[0])
+    assert f" on {terrain}: distance" in provenance(experiment, found)
+    assert read_terrain(terrain) == Blocks(seed=int(terrain.removeprefix("blocks:seed=")))
 
 
 def test_medians_and_means():

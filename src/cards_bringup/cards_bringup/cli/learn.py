@@ -162,9 +162,10 @@ def _learn(args: argparse.Namespace, experiment: Any, folder: Path) -> int:
         print(f"{len(made.trials)} trials ({states}), {made.made} of them in {seconds:.0f} s")
         print(f"best: trial {made.best.number}, score {made.best.score:.4g}")
         print(f"pattern: {folder / 'best.yaml'}")
+        terrain, _ = experiment.draw(experiment.runs[0])
         print(
             f"watch it: ./cards demo {experiment.robot} --controller cpg "
-            f"--terrain {experiment.terrains[0]} --params-file {folder / 'demo.yaml'}"
+            f"--terrain {terrain} --params-file {folder / 'demo.yaml'}"
         )
         print(f"report: {page}")
     return ExitCode.DONE if set(made.states) != {"diverged"} else ExitCode.FAILED

@@ -26,12 +26,12 @@ from cards_bringup.reproduce.gait_run import Ensemble, gait_run
 from cards_bringup.reproduce.spine_run import NTRT_VARIABLE, ntrt_folder
 from cards_bringup.reproduce.tensegrity_crawl import PAPER
 from cards_bringup.reproduce.tensegrity_gaits import (
+    BLOCK_CLAIMS,
     FEEDBACK_RUNS,
     GAIT,
     NOTES,
     QUICK,
     TABLE,
-    block_claims,
     block_outcome,
     feedback_outcome,
     ratio_claims,
@@ -149,7 +149,7 @@ CLAIMS = (
         )
     ),
     *ratio_claims(),
-    *block_claims(),
+    *BLOCK_CLAIMS,
 )
 
 EXPERIMENTS = (
