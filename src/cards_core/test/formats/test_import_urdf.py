@@ -557,3 +557,15 @@ def test_command(tmp_path, capsys):
         main([arm, "--mimic", "maybe"])
     with pytest.raises(CardsError, match="maybe"):
         import_urdf(ARM, mimic="maybe")
+
+
+def test_meshes_in_formats_that_are_not_drawn_are_named(tmp_path):
+    (tmp_path / "a.3ds").write_bytes(b"x")
+    (tmp_path / "b.stl").write_bytes(b"x")
+    visual = '<visual><geometry><mesh filename="{}"/></geometry></visual>'
+    text = urdf(joint("continuous")).replace(MASS, MASS + visual.format("a.3ds"), 1)
+    text = text.replace(f'"b">{MASS}', f'"b">{MASS}{visual.format("b.stl")}')
+    model = import_urdf(text, folder=tmp_path)
+    (found,) = [item for item in model.warnings if item.code == "mesh-not-drawn"]
+    assert found.subject == "link 'a'"
+    assert "meshes in the format .3ds are not drawn (drawn: .stl, " in found.message

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -18,6 +19,7 @@ from cards_core.formats.imports.masses import (
     doubtful_masses,
     repair_and_report,
 )
+from cards_core.formats.imports.meshes import DRAWN
 from cards_core.formats.imports.model import Section, table
 from cards_core.formats.imports.units import doubtful_units
 from cards_core.formats.mjcf.scene import MESH_SUFFIXES
@@ -56,6 +58,7 @@ def finish(
     doubtful_masses(robot, findings)
     robot, masses = repair_and_report(robot, findings)
     doubtful_units(robot, findings)
+    _not_drawn(robot, findings)
     return robot, (_joints(robot), *_muscles(robot, findings), masses)
 
 
@@ -131,6 +134,22 @@ def _unreadable(item: Collision) -> bool:
     if not isinstance(item.geometry, Mesh):
         return False
     return not item.geometry.uri.lower().endswith(MESH_SUFFIXES)
+
+
+def _not_drawn(robot: Robot, findings: FindingList) -> None:
+    """Warn of links whose shapes are in files of formats that are not drawn here."""
+    for link in robot.links:
+        files = [item.geometry.uri for item in link.visuals if isinstance(item.geometry, Mesh)]
+        kinds = sorted({PurePath(uri).suffix.lower() for uri in files} - set(DRAWN))
+        if kinds:
+            findings.warn(
+                "mesh-not-drawn",
+                f"link '{link.name}'",
+                f"meshes in the format {', '.join(kinds)} are not drawn (drawn: "
+                f"{', '.join(DRAWN)}); a link without other shapes is drawn as bars",
+                source=robot.source,
+                line=link.line,
+            )
 
 
 def _home_within_limits(robot: Robot, findings: FindingList) -> Robot:

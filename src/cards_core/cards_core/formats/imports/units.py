@@ -142,8 +142,8 @@ def _others(robot: Robot) -> Iterator[float]:
         if inertia.mass > 0.0:
             # of a body with moments I the mean square distance from its centre is tr I / (2 m)
             yield math.sqrt(max(0.0, 0.5 * float(np.trace(inertia.tensor)) / inertia.mass))
-        for shape in (*link.visuals, *link.collisions):
-            yield float(np.linalg.norm(shape.pose.translation))
+        poses = [item.pose for item in link.visuals] + [item.pose for item in link.collisions]
+        yield from (float(np.linalg.norm(pose.translation)) for pose in poses)
     for joint in robot.joints:
         for axis in joint.axes[: {"prismatic": 1, "planar": 2}.get(joint.kind, 0)]:
             yield from (abs(axis.lower), abs(axis.upper))
