@@ -45,11 +45,10 @@ from cards_core.spatial import (
     axis_rotation,
     matrix_quaternion,
     rotation_z_to,
-    rpy_matrix,
 )
 from cards_core.typing import Array
 
-UPRIGHT = Pose(rpy_matrix(math.pi / 2, 0.0, 0.0), np.zeros(3))
+UPRIGHT = Pose(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]), np.zeros(3))
 """Ground to world: OpenSim's y axis is up, ours is z."""
 
 
