@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 import math
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -33,8 +33,10 @@ BEYOND = 3.0
 """How far a cylinder without ends is drawn beyond the muscles on it, in radii."""
 
 
-class MeshWarning(UserWarning):
-    """A mesh file that cannot be drawn; the rest of the robot is drawn."""
+LOG = logging.getLogger(__name__)
+
+_TOLD: set[str] = set()
+"""Warnings that were given: shapes are made more than once."""
 
 
 def triangles(
@@ -48,8 +50,8 @@ def triangles(
         coarse: Take fewer triangles for cylinders and spheres: for what is drawn small.
 
     Returns:
-        Vertices, shape (V, 3), [m], and triangles, shape (F, 3); None, with a `MeshWarning`, for
-        a mesh file that is missing or damaged.
+        Vertices, shape (V, 3), [m], and triangles, shape (F, 3); None, with a warning in the log,
+        for a mesh file that is missing, damaged, or of a format that is not read.
     """
     # imported here so that those who draw no shapes need no trimesh
     import trimesh
@@ -103,12 +105,15 @@ def _from_file(geometry: Mesh, source: str | None) -> tuple[Array, Faces] | None
 def _existing(geometry: Mesh, source: str | None) -> Path | None:
     path = mesh_path(geometry.uri, source)
     if path is None:
-        _warn(f"mesh '{geometry.uri}': no such file, not drawn")
+        place = f"{source}: " if source else ""
+        _warn(f"{place}mesh '{geometry.uri}': no such file, not drawn")
     return path
 
 
 def _warn(text: str) -> None:
-    warnings.warn(text, MeshWarning, stacklevel=4)
+    if text not in _TOLD:
+        _TOLD.add(text)
+        LOG.warning("warning: %s", text)
 
 
 def surface_triangles(

@@ -1,11 +1,14 @@
 """Triangles of mesh files, in any format that trimesh reads.
 
-Files of materials and textures are not read, and other files that a mesh names, such as the
-buffers of glTF, only if they are regular ones in its folder or below: a pipe would wait for ever.
+COLLADA files are in the unit that they state, as Gazebo and RViz take them; their up axis is not
+looked at, as there. Files of materials and textures are not read, and other files that a mesh
+names, such as the buffers of glTF, only if they are regular ones in its folder or below: a pipe
+would wait for ever.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -29,8 +32,17 @@ class _RegularFiles:
     __getitem__ = get
 
 
+class _NoFiles:
+    """Finds no file; trimesh leaves out textures that are not there."""
+
+    def get(self, name: str) -> bytes:
+        raise FileNotFoundError(f"'{name}' is not read")
+
+    __getitem__ = get
+
+
 def load_triangles(path: Path) -> tuple[Array, np.ndarray]:
-    """Return the surface of a mesh file, in its unit.
+    """Return the surface of a mesh file, in its unit; of a COLLADA file in metres.
 
     Args:
         path: A regular file.
@@ -41,7 +53,17 @@ def load_triangles(path: Path) -> tuple[Array, np.ndarray]:
     Raises:
         Exception: Those of the format, of any class.
     """
-    mesh = trimesh.load(
-        path, force="mesh", resolver=_RegularFiles(path.parent), skip_materials=True
-    )
-    return np.asarray(mesh.vertices, dtype=float), np.asarray(mesh.faces)
+    collada = path.suffix.lower() == ".dae"
+    resolver = _NoFiles() if collada else _RegularFiles(path.parent)
+    mesh = trimesh.load(path, force="mesh", resolver=resolver, skip_materials=True)
+    unit = _collada_unit(path) if collada else 1.0
+    return unit * np.asarray(mesh.vertices, dtype=float), np.asarray(mesh.faces)
+
+
+def _collada_unit(path: Path) -> float:
+    """Return the unit of length of a COLLADA file, [m]; 1 where it states none."""
+    found = re.search(rb"<unit\b[^>]*?\bmeter\s*=\s*[\"']([^\"']*)[\"']", path.read_bytes())
+    unit = 1.0 if found is None else float(found[1])
+    if not 0.0 < unit < float("inf"):
+        raise ValueError(f"its unit of length is {unit:g} m")
+    return unit

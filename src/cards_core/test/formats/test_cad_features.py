@@ -1,6 +1,7 @@
 """Features of faces, joints they suggest, names of markers, order of paths; no Open CASCADE."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,8 +22,9 @@ from cards_core.formats.cad.features import features_of, joint_candidates
 from cards_core.formats.cad.importer import import_cad, recognise
 from cards_core.formats.cad.links import mesh_volume, stl
 from cards_core.formats.cad.propose import propose
-from cards_core.formats.imports.marked_frames import muscles_from_frames
-from cards_core.formats.imports.markers import Marker, parse_marker
+from cards_core.formats.imports.findings import FindingList
+from cards_core.formats.imports.marked_frames import add_marked_muscles, muscles_from_frames
+from cards_core.formats.imports.markers import Marker, meant_marker, parse_marker
 from cards_core.formats.sdf.reader import read_sdf
 from cards_core.robot.elements import Frame, ViaPoint
 from cards_core.spatial import Pose, axis_rotation
@@ -115,13 +117,37 @@ def test_ball_in_socket():
         ("wrap:elbow", Marker("wrap", "elbow")),
         ("wrap:elbow:biceps:2", Marker("wrap", "elbow", "biceps", 2)),
         ("frame:hand@lower", Marker("frame", "hand", link="lower")),
+        ("Muscle:Biceps:2", Marker("muscle", muscle="Biceps", order=2)),
+        ("WRAP:elbow", Marker("wrap", "elbow")),
         ("muscle_biceps_2", None),
+        ("muscel:3:2", None),
         ("plate", None),
         ("muscles", None),
     ],
 )
 def test_names(name, marker):
     assert parse_marker(name) == marker
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("muscel:3:2", "muscle:3:2"),
+        ("Muscles:3:2", "muscle:3:2"),
+        ("muscle :3:2", "muscle:3:2"),
+        ("warp:elbow", "wrap:elbow"),
+        ("farme:hand@arm", "frame:hand@arm"),
+        ("muscle:3:2", None),
+        ("Muscle:3:2", None),
+        ("muscel", None),
+        ("model:part", None),
+        ("from:here", None),
+        ("arm::hand", None),
+        ("", None),
+    ],
+)
+def test_misspelt_names(name, meant):
+    assert meant_marker(name) == meant
 
 
 def test_flat_names():
@@ -144,8 +170,6 @@ SDF = """<sdf version="1.11"><model name="arm">
 
 
 def with_frames(*frames):
-    from dataclasses import replace
-
     robot = read_sdf(SDF)
     made = tuple(Frame(name, link, Pose(np.eye(3), np.array(x))) for name, link, x in frames)
     return replace(robot, frames=made)
@@ -184,11 +208,33 @@ def test_muscles_of_frames():
         ([("muscle:1:1", "base")], r"muscle '1': its path is muscle:1:1 \(expected: at least two"),
         ([("muscle:1:x", "base")], "frame 'muscle:1:x': the name begins like a marker's"),
         ([("wrap:a:1:2", "base")], "no wrap surface 'a'"),
+        (
+            [("muscle:1:1", "base"), ("muscle:1:3", "upper")],
+            "muscle '1': its points have the numbers 1, 3, and there is no 'muscle:1:2'",
+        ),
+        ([("muscle:1:2", "base"), ("muscle:1:3", "upper")], "there is no 'muscle:1:1'"),
+        ([("muscle:1:1", "base"), ("muscle:1:9", "upper")], "'muscle:1:6' and 2 more"),
     ],
 )
 def test_frames_that_are_no_muscle(frames, message):
     with pytest.raises(DescriptionError, match=message):
         muscles_from_frames(with_frames(*((name, link, [0.0, 0, 0]) for name, link in frames)))
+
+
+def test_points_may_be_counted_from_0():
+    points = [("muscle:1:0", "base", [0.0, 0, 0]), ("muscle:1:1", "upper", [0.0, 0, 1])]
+    assert len(muscles_from_frames(with_frames(*points)).muscle("1").path) == 2
+
+
+def test_a_misspelt_frame_is_named():
+    findings = FindingList()
+    frames = [("muscle:1:1", "base"), ("muscle:1:2", "upper"), ("muscel:1:3", "lower")]
+    robot = with_frames(*((name, link, [0.0, 0, 1]) for name, link in frames))
+    robot = add_marked_muscles(robot, findings)
+    assert len(robot.muscle("1").path) == 2
+    (found,) = [item for item in findings if item.code == "marker-misspelt"]
+    assert found.subject == "frame 'muscel:1:3'"
+    assert "did you mean 'muscle:1:3'?" in found.message
 
 
 # Assemblies made by hand -----------------------------------------------------------------------
@@ -235,6 +281,27 @@ def imported(tmp_path, text, content=TWO):
     return import_cad("a.step", config=config, assembly=content)
 
 
+def test_a_misspelt_component_is_named_and_a_capital_counts(tmp_path):
+    parts = TWO.components
+    parts = (*parts[:2], replace(parts[2], name="Muscle:1:1"), *parts[3:])
+    wrong = component("muscel:1:3", (0.2, 0, 0.2), parent=1)
+    model = imported(tmp_path, JOINT + "material: water", assembly(*parts, wrong))
+    assert [len(muscle.path) for muscle in model.robot.muscles] == [2]
+    (found,) = [item for item in model.warnings if item.code == "marker-misspelt"]
+    assert found.subject == "component 'muscel:1:3'"
+    assert "did you mean 'muscle:1:3'?" in found.message
+
+
+def test_degrees_and_a_joint_that_is_far_away_are_doubted(tmp_path):
+    joint = JOINT.replace("'arm#hole1'", "[0, 0, 30]").replace("}}", ", limits: [-90, 90]}}")
+    model = imported(tmp_path, joint + "material: water")
+    said = [item.message for item in model.warnings if item.code == "units-doubtful"]
+    assert [text.split()[0] for text in said] == ["limits", "it"]
+    heavy = imported(tmp_path, JOINT + "bodies: {'*': {density: 1.0e+7}}")
+    (warning,) = [item for item in heavy.warnings if item.code == "units-doubtful"]
+    assert "weigh 2e+04 kg" in warning.message
+
+
 def test_by_hand(tmp_path):
     model = imported(tmp_path, JOINT + "material: water\nfloating: true\n")
     robot = model.robot
@@ -244,6 +311,9 @@ def test_by_hand(tmp_path):
     assert np.allclose(robot.joint("j").parent_to_joint.translation, [0.1, 0, 0])
     assert robot.muscle("1").tension_max == 500.0
     assert {item.code for item in model.warnings} == {"tension-assumed"}
+    # two cubes of 0.1 m, 0.2 m apart
+    assert model.size == pytest.approx((0.3, 0.1, 0.1))
+    assert "0.3 x 0.1 x 0.1 m, 2 kg, 1 warning" in model.summary()
     asked = model.to_dict()["questions"]["questions"]
     assert len(asked) == 2
     assert "How far do j move" in asked[1]

@@ -25,6 +25,7 @@ from cad_samples import (
     write_arm_document,
     write_document,
     xml_choice,
+    xml_float,
     xml_label,
     xml_links,
     xml_placement,
@@ -34,6 +35,7 @@ from cad_samples import (
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import DescriptionError
 from cards_core.formats.cad import Reader, import_cad
+from cards_core.spatial import axis_rotation
 
 STEEL_PINS = 'material: aluminium\nbodies:\n  "*pin": {material: steel}\n'
 
@@ -96,6 +98,42 @@ def test_joints_of_cross(folder, reader, from_step):
     assert (shoulder.axes[0].lower, shoulder.axes[0].upper) == pytest.approx(
         (-math.pi / 3, math.pi / 3)
     )
+
+
+@pytest.mark.parametrize("limits", [(0.0, 0.0), (-60.0, -60.0), (60.0, -60.0)])
+def test_limits_of_cross(folder, reader, limits):
+    """The workbench's 0 and 0 are no limits; else equal ones fix the joint, crossed ones err."""
+    objects, files = arm_objects(folder, cross=True)
+    stated = xml_float("LowerLimit", -60.0) + xml_float("UpperLimit", 60.0)
+    lower, upper = limits
+    new = xml_float("LowerLimit", lower) + xml_float("UpperLimit", upper)
+    objects = [
+        (name, kind, inside.replace(stated, new) if name == "Joint_shoulder" else inside)
+        for name, kind, inside in objects
+    ]
+    file = write_document(folder / "limits.FCStd", objects, files)
+
+    def read():
+        return import_cad(file, config=folder / "pins.yaml", assembly=reader.read(file))
+
+    if lower > upper:
+        with pytest.raises(DescriptionError, match=r"joint 'shoulder': limits 1\.04"):
+            read()
+        return
+    found = read()
+    joint = found.robot.joint("shoulder")
+    codes = {item.code for item in found.warnings}
+    if lower == 0.0:
+        assert "no-limits" in codes
+        assert math.isinf(joint.axes[0].lower)
+        return
+    assert "joint-locked" in codes
+    assert joint.kind == "fixed"
+    free = write_arm_document(folder / "free.FCStd", cross=True)
+    free = import_cad(free, config=folder / "pins.yaml", assembly=reader.read(free))
+    moves = free.robot.joint("shoulder")
+    turned = moves.parent_to_joint.rotation @ axis_rotation([0, 0, 1], math.radians(-60.0))
+    np.testing.assert_allclose(joint.parent_to_joint.rotation, turned, atol=1e-12)
 
 
 def test_joint_of_cross_to_no_link(folder, reader):

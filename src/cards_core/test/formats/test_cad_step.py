@@ -193,9 +193,15 @@ def test_placements_and_points_with_names(unit, factor, folder, reader):
         "DIRECTION('',(1.,0.,0.))",
     ]
     text = placements(file.read_text(), "upper_arm", [axes])
-    text = placements(text, "lower_arm", [point("muscle:7:2", 50.0, 0.0, 12.0)])
+    more = [point("Muscle:7:2", 50.0, 0.0, 12.0), point("muscel:7:3", 5.0, 0.0, 12.0)]
+    text = placements(text, "lower_arm", more)
     file.write_text(text)
-    robot = import_cad(file, config=folder / "arm.yaml", assembly=reader.read(file)).robot
+    model = import_cad(file, config=folder / "arm.yaml", assembly=reader.read(file))
+    robot = model.robot
+    (found,) = [item for item in model.warnings if item.code == "marker-misspelt"]
+    line = 1 + text[: text.index("muscel")].count("\n")
+    assert found.message.startswith(f"line {line}: ")
+    assert "did you mean 'muscle:7:3'?" in found.message
     one, two = robot.muscle("7").path
     assert (one.link, two.link) == ("upper_arm", "lower_arm")
     assert np.allclose(one.position, [0.01, 0.0, 0.025], atol=1e-12)

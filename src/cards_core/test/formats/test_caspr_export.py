@@ -350,3 +350,13 @@ def test_numbers_are_written_with_all_digits():
     values = [part for part in text.split(">") if "</location" in part]
     assert all("  " not in value for value in values)  # CASPR splits at single blanks
     assert all(a != b for a, b in pairwise(masses) if a)
+
+
+@pytest.mark.parametrize("value", [9.80665, 9.832])
+def test_gravity_that_differs_a_little_is_noted(value):
+    robot = replace(load("planar_2r"), gravity=np.array([0.0, 0.0, -value]))
+    (note,) = [text for text in to_caspr(robot).notes if "gravity" in text]
+    assert note == f"gravity 0 0 {-value:g} m/s^2 becomes 0 0 -9.81, CASPR's constant"
+    for gravity in ([0.0, 0.0, -9.9], [0.1, 0.0, -9.81], [0.0, -9.81, 0.0], [0.0, 0.0, np.nan]):
+        with pytest.raises(DescriptionError, match="no file of CASPR states it"):
+            to_caspr(replace(robot, gravity=np.array(gravity)))

@@ -408,3 +408,16 @@ def test_command(tmp_path, capsys):
     assert load(tmp_path / "second_arm").name == "second_arm"
     assert main([str(SAMPLE)]) == 0
     assert "nothing written" in capsys.readouterr().out
+
+
+def test_a_joint_with_equal_limits_is_fixed_and_its_muscles_keep_their_lengths(tmp_path):
+    held = SDF.replace("<lower>-1.2</lower><upper>1.2</upper>", "<lower>0</lower><upper>0</upper>")
+    line = 1 + held[: held.index("<upper>0</upper>")].count("\n")
+    moving = import_cardsflow(folder(tmp_path))
+    model = import_cardsflow(folder(tmp_path, sdf=held))
+    (found,) = [item for item in model.warnings if item.code == "joint-locked"]
+    assert found.line is not None
+    assert 0 < line - found.line < 10  # of the joint
+    assert model.robot.tree.nv == moving.robot.tree.nv - 1
+    assert lengths(model.robot) == pytest.approx(lengths(moving.robot), rel=1e-13)
+    assert load(write_imported(model, tmp_path)).tree.nv == model.robot.tree.nv

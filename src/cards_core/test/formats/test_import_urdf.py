@@ -196,8 +196,6 @@ def test_mimic_is_named():
 def test_limits():
     missing = import_urdf(urdf(joint("revolute")))
     assert "limit-missing" in codes(missing)
-    locked = import_urdf(urdf(joint("revolute", '<limit effort="1" velocity="1"/>')))
-    assert "joint-locked" in codes(locked)
     text = '<limit lower="0.2" upper="0.6" effort="3" velocity="4"/>'
     model = import_urdf(urdf(joint("prismatic", text + '<dynamics damping="5" friction="6"/>')))
     (axis,) = model.robot.joint("j").axes
@@ -205,6 +203,72 @@ def test_limits():
     assert (axis.damping, axis.friction) == (5.0, 6.0)
     assert model.robot.home == {"j": (0.2,)}
     assert "home-moved" in codes(model)
+
+
+def locked_finding(model, name):
+    (found,) = [f for f in model.warnings if f.code == "joint-locked" and f"'{name}'" in f.subject]
+    return found
+
+
+@pytest.mark.parametrize("kind", ["revolute", "prismatic"])
+def test_equal_limits_fix_a_joint_where_they_hold_it(tmp_path, kind):
+    """The links stand as those of a joint that can move do, with the coordinate at the limit."""
+    inside = '<origin xyz="0.1 0.2 0.3" rpy="0.4 0.5 0.6"/><axis xyz="0 0.6 0.8"/>'
+    limit = '<limit lower="{}" upper="{}" effort="1" velocity="1"/>'
+    text = urdf(
+        "\n" + joint(kind, inside + limit.format(0.3, 0.3)),
+        joint("continuous", '<origin xyz="0 0 1"/>', "k", ("b", "c")),
+        links=("a", "b", "c"),
+    )
+    held = import_urdf(text)
+    moving = import_urdf(text.replace(limit.format(0.3, 0.3), limit.format(-1, 1)))
+    assert held.robot.joint("j").kind == "fixed"
+    assert held.robot.tree.nv == 1
+    assert locked_finding(held, "j").line == 2
+    assert "both 0.3" in locked_finding(held, "j").message
+    expected = poses(moving.robot, np.array([0.3, 0.7]))
+    for link, (rotation, position) in poses(held.robot, np.array([0.7])).items():
+        np.testing.assert_allclose(rotation, expected[link][0], atol=1e-14)
+        np.testing.assert_allclose(position, expected[link][1], atol=1e-14)
+    back = load(write_imported(held, tmp_path))
+    assert back.joint("j").kind == "fixed"
+    with pytest.raises(DescriptionError, match=r"2: .*joint 'j'.*lower 1 is above upper 0\.3"):
+        import_urdf(text.replace('lower="0.3"', 'lower="1"'))
+
+
+def test_limits_that_are_missing_are_0_and_0_as_urdf_has_it():
+    model = import_urdf(
+        urdf(
+            joint("revolute", '<limit effort="1" velocity="1"/>'),
+            joint("continuous", "", "k", ("b", "c")),
+            links=("a", "b", "c"),
+        ),
+        motors="all",
+    )
+    assert model.robot.joint("j").kind == "fixed"
+    assert "without its motor" in locked_finding(model, "j").message
+    assert [item.name for item in model.robot.joints if item.motor] == ["k"]
+
+
+def test_what_mimics_a_joint_that_does_not_move_does_not_move():
+    limit = '<limit lower="0.5" upper="0.5" effort="1" velocity="1"/>'
+    text = urdf(
+        joint("revolute", limit),
+        joint("continuous", '<mimic joint="j" multiplier="2" offset="0.1"/>', "k", ("b", "c")),
+        joint("continuous", '<mimic joint="k" multiplier="-1"/>', "m", ("c", "d")),
+        joint("continuous", "", "n", ("d", "e")),
+        links=("a", "b", "c", "d", "e"),
+    )
+    model = import_urdf(text)
+    assert [item.kind for item in model.robot.joints] == [*["fixed"] * 3, "revolute", "fixed"]
+    # 0.5, then 2 * 0.5 + 0.1, then minus that, all about x
+    rotation = poses(model.robot, np.zeros(1))["d"][0]
+    np.testing.assert_allclose(rotation, axis_rotation([1, 0, 0], 0.5), atol=1e-14)
+    assert "both 1.1 rad" in locked_finding(model, "k").message
+    assert "mimic-left-out" not in codes(model)
+    circle = text.replace(limit, '<mimic joint="m"/>')
+    with pytest.raises(DescriptionError, match="mimic each other in a circle"):
+        import_urdf(circle)
 
 
 def test_base_and_names():
@@ -493,3 +557,15 @@ def test_command(tmp_path, capsys):
         main([arm, "--mimic", "maybe"])
     with pytest.raises(CardsError, match="maybe"):
         import_urdf(ARM, mimic="maybe")
+
+
+def test_meshes_in_formats_that_are_not_drawn_are_named(tmp_path):
+    (tmp_path / "a.3ds").write_bytes(b"x")
+    (tmp_path / "b.stl").write_bytes(b"x")
+    visual = '<visual><geometry><mesh filename="{}"/></geometry></visual>'
+    text = urdf(joint("continuous")).replace(MASS, MASS + visual.format("a.3ds"), 1)
+    text = text.replace(f'"b">{MASS}', f'"b">{MASS}{visual.format("b.stl")}')
+    model = import_urdf(text, folder=tmp_path)
+    (found,) = [item for item in model.warnings if item.code == "mesh-not-drawn"]
+    assert found.subject == "link 'a'"
+    assert "meshes in the format .3ds are not drawn (drawn: .stl, " in found.message

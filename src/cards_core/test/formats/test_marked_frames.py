@@ -124,6 +124,15 @@ def test_frames_get_names_that_are_free():
     assert model.robot.operational_frame is None
 
 
+def test_misspelt_links_are_named():
+    model = import_urdf(two_links("Muscle:a:1", "muscle:a:2").replace("muscle:a:2", "muscel:a:2")
+                        .replace("Muscle:a:1", "Frame:a"))  # fmt: skip
+    assert [frame.name for frame in model.robot.frames][:1] == ["a_2"]
+    (found,) = [item for item in model.warnings if item.code == "marker-misspelt"]
+    assert found.subject == "link 'muscel:a:2'"
+    assert "did you mean 'muscle:a:2'?" in found.message
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

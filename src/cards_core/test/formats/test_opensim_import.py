@@ -193,7 +193,7 @@ def test_parameters_come_over_exactly(imported):
     assert (flexor.curves, flexor.active_floor, flexor.damping) == ("millard_2012", 0.0, 0.05)
     assert robot.muscle("short").actuator.tendon == "rigid"
     assert robot.muscle("band").actuator == Ligament(stiffness=2000, slack_length=0.06)
-    np.testing.assert_allclose(robot.gravity, [0, 0, -9.80665], atol=1e-15)
+    assert robot.gravity.tolist() == [0.0, 0.0, -9.80665]  # to the last bit
 
 
 def test_a_folder_that_is_written_loads_as_the_same_robot(imported, dynamics, tmp_path):
@@ -374,3 +374,20 @@ def test_every_property_that_is_read_is_known():
     names = {name for name in asked if isinstance(name, str)}
     assert len(names) > 40
     assert names <= known
+
+
+def test_a_coordinate_whose_range_has_no_extent_is_fixed(tmp_path):
+    inside = samples.coordinate("elevation", 0.1, 2.0, 0.5)
+    held = osim(tmp_path, samples.shoulder().replace(
+        inside, samples.coordinate("elevation", 0.5, 0.5, 0.5)
+    ))  # fmt: skip
+    assert "elevation" not in held.coordinates
+    (said,) = [f for f in held.model.warnings if f.code == "joint-locked"]
+    assert (said.subject, bool(said.line)) == ("coordinate 'elevation'", True)
+    locked = osim(tmp_path, samples.shoulder().replace(
+        inside, samples.coordinate("elevation", 0.1, 2.0, 0.5, locked="true")
+    ))  # fmt: skip
+    for joint in held.model.robot.joints:
+        same = locked.model.robot.joint(joint.name)
+        assert joint.kind == same.kind
+        np.testing.assert_array_equal(joint.parent_to_joint.matrix, same.parent_to_joint.matrix)

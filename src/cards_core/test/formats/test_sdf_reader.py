@@ -414,6 +414,8 @@ INERTIA = (
         (model(PAIR + joint(inside="<axis>\n<xyz>0 0</xyz></axis>")), 2, "2 values.*3 numbers"),
         (model(PAIR + joint(inside=AXIS.format(CROSSED))), 1,
          "lower 1 is above upper 0"),
+        (model(PAIR + joint(inside=AXIS.format(CROSSED.replace("1", "0")))), 1,
+         "lower and upper are both 0 .expected: lower < upper; .* is of type fixed"),
         (model(PAIR + joint(inside=AXIS.format(
             "<dynamics><spring_stiffness>2</spring_stiffness></dynamics>"))), 1, "spring"),
         (model(PAIR + joint(inside=AXIS.format("<dynamics><damping>-1</damping></dynamics>"))), 1,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +14,9 @@ import numpy as np
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
 from cards_core.formats.imports.findings import NameTable, renamed_robot, safe_name
 from cards_core.formats.imports.marked_frames import add_marked_muscles
-from cards_core.formats.imports.markers import marked
+from cards_core.formats.imports.markers import marked, meant_marker, misspelt
 from cards_core.formats.imports.model import ImportedModel, Section
+from cards_core.formats.imports.units import doubtful_units
 from cards_core.robot.elements import WORLD, Frame, Joint, Link
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
@@ -78,6 +79,7 @@ def import_mjcf(
     shapes = Shapes(names)
     locked = locked_joints(names)
     links, joints = read_bodies(names, shapes, locked)
+    qpos = _within_limits(names, joints, qpos, locked)
     paths = Paths(names, qpos)
     drive = Actuators(names, paths, control, tension_max, all_tendons=all_tendons)
     joints = _with_motors(names, joints, drive.efforts)
@@ -104,6 +106,7 @@ def import_mjcf(
             "no joint moves", source=str(source), line=1, expected="a body with a joint"
         )
     told("checking", 0.8)
+    doubtful_units(robot, names.findings)
     with np.errstate(all="ignore"):  # of masses near the end of the range of numbers
         rows = with_length_errors(drive.rows, compiled, robot, locked)
         inertia = inertia_section(robot)
@@ -145,6 +148,36 @@ def _keyframe(compiled: CompiledMjcf, name: str | None) -> int | None:
     return 0 if known else None
 
 
+def _within_limits(
+    names: Names, joints: list[Joint], qpos: Array, locked: Mapping[int, float]
+) -> Array:
+    """Return the coordinates that the robot stands at; a warning for each that differs.
+
+    Args:
+        names: Of the model.
+        joints: Ours.
+        qpos: Coordinates that the file states, shape (nq,).
+        locked: Joints that a constraint holds, and their coordinate there, [rad] or [m].
+    """
+    model = names.compiled.model
+    of_name = {joint.name: joint for joint in joints}
+    out = np.array(qpos, dtype=float)
+    for index, value in locked.items():
+        out[int(model.jnt_qposadr[index])] = value
+    for index, name in names.joints.items():
+        place = int(model.jnt_qposadr[index])
+        for axis in of_name[name].axes:
+            out[place] = np.clip(qpos[place], axis.lower, axis.upper)
+            if out[place] != qpos[place]:
+                names.warn(
+                    "home",
+                    "joint",
+                    index,
+                    f"starts at {qpos[place]:g}, outside its limits; here at {out[place]:g}",
+                )
+    return out
+
+
 def _home(names: Names, joints: list[Joint], qpos: Array) -> dict[str, tuple[float, ...]]:
     model = names.compiled.model
     of_name = {joint.name: joint for joint in joints}
@@ -159,17 +192,8 @@ def _home(names: Names, joints: list[Joint], qpos: Array) -> dict[str, tuple[flo
             values[-4:] = values[-4:] / length if length > 0.0 else (1.0, 0.0, 0.0, 0.0)
             home[name] = tuple(values.tolist())
             continue
-        axis = joint.axes[0]
-        inside = float(np.clip(values[0], axis.lower, axis.upper))
-        if inside != values[0]:
-            names.warn(
-                "home",
-                "joint",
-                index,
-                f"starts at {values[0]:g}, outside its limits; here at {inside:g}",
-            )
-        if inside != 0.0:
-            home[name] = (inside,)
+        if values[0] != 0.0:
+            home[name] = (float(values[0]),)
     return home
 
 
@@ -200,10 +224,12 @@ def _frames(
     frames = []
     for site, name in sites.items():
         link = names.links[int(model.site_bodyid[site])]
+        if (meant := meant_marker(name)) is not None:
+            names.warn("marker-misspelt", "site", site, misspelt(meant))
         pose = pose_of(model.site_pos[site], model.site_quat[site])
         if name in markers:
             place = names.place("site", site)[1]
-            if link != WORLD or not name.startswith("frame:"):
+            if link != WORLD or not name.lower().startswith("frame:"):
                 frames.append(Frame(name, link, pose, place))
                 continue
         if link == WORLD:

@@ -325,3 +325,48 @@ def test_names_that_do_not_exist_are_said_with_those_that_do(arm):
     with pytest.raises(CardsError, match="above 0 N"):
         import_mjcf(arm, tension_max=math.nan)
     assert import_mjcf(arm, keyframe="start").robot.home["yaw"] == (0.1,)
+
+
+BEYOND = """<mujoco>
+  <worldbody>
+    <body name="a">
+      <joint name="j" axis="0 1 0" limited="true" range="0 1" ref="0"/>
+      <geom size="0.02" mass="1" pos="0.3 0 0"/>
+      <site name="end" pos="0.3 0 0"/>
+    </body>
+    <geom name="roll" type="cylinder" size="0.05 0.1" pos="0.3 0 0" euler="90 0 0"
+      contype="0" conaffinity="0"/>
+    <site name="start" pos="-0.2 0 0"/>
+  </worldbody>
+  <tendon>
+    <spatial name="cord">
+      <site site="start"/>
+      <geom geom="roll"/>
+      <site site="end"/>
+    </spatial>
+  </tendon>
+  <actuator>
+    <motor name="m" tendon="cord" gear="-1" ctrllimited="true" ctrlrange="0 10"/>
+  </actuator>
+  <keyframe><key name="home" qpos="-1"/></keyframe>
+</mujoco>
+"""
+
+
+def test_wraps_are_looked_at_where_the_robot_stands_not_outside_of_its_limits(tmp_path, capsys):
+    """At the keyframe the site is outside of the surface, at the limit it is inside."""
+    file = tmp_path / "beyond.xml"
+    file.write_text(BEYOND)
+    assert main([str(file)]) == 0
+    alone = capsys.readouterr().out
+    assert main([str(file), "-o", str(tmp_path / "out")]) == 0
+    written = capsys.readouterr().out
+    said = (
+        "beyond.xml:13: tendon 'cord': wrap over geom 'roll' left out: at home an end of it is 50"
+    )
+    for output in (alone, written):
+        assert said in output
+        assert "[inside]" in output
+    assert alone.split("nothing written")[0] == written.split("written to")[0]
+    assert not [item for item in load(tmp_path / "out" / "beyond").muscles[0].path
+                if isinstance(item, Wrap)]  # fmt: skip

@@ -68,6 +68,18 @@ def test_points_on_the_world(tmp_path):
     assert "surroundings" not in {link.name for link in robot.links}
 
 
+def test_misspelt_sites_are_named_and_a_capital_counts(tmp_path):
+    text = mjcf().replace("muscle:1:1", "Muscle:1:1").replace(
+        '<body name="lower_arm"', '<site name="muscel:1:9"/>\n<body name="lower_arm"'
+    )  # fmt: skip
+    (tmp_path / "arm.xml").write_text(text)
+    model = import_mjcf(tmp_path / "arm.xml")
+    check_lengths(model.robot)
+    (found,) = [item for item in model.warnings if item.code == "marker-misspelt"]
+    assert found.subject == "site 'muscel:1:9'"
+    assert "did you mean 'muscle:1:9'?" in found.message
+
+
 def test_wrong_names_are_said_with_their_line(tmp_path):
     (tmp_path / "arm.xml").write_text(mjcf().replace("muscle:1:1", "muscle:1:x"))
     with pytest.raises(DescriptionError, match=r"arm.xml:1: frame 'muscle:1:x': the name begins"):

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -16,7 +17,15 @@ from cards_core.dynamics import make_dynamics
 from cards_core.muscles.engine import MuscleEngine
 from cards_core.paths.drawing import ARC_POINTS
 from cards_core.paths.layout import PathLayout, link_layout
-from cards_core.robot.elements import WORLD, Box, Capsule, Geometry, Sphere, WrapGeometry
+from cards_core.robot.elements import (
+    WORLD,
+    Box,
+    Capsule,
+    Geometry,
+    Sphere,
+    Visual,
+    WrapGeometry,
+)
 from cards_core.robot.model import Robot, Tree
 from cards_core.spatial import Pose, rotation_z_to
 from cards_core.typing import Array, Backend, Vector3
@@ -95,7 +104,8 @@ class Scene:
     Attributes:
         robot: The description.
         tree: Its coordinates.
-        shapes: Shapes of the links; links without visuals get a skeleton of capsules.
+        shapes: Shapes of the links; links without visuals that can be drawn get a skeleton of
+            capsules.
         surfaces: Wrap surfaces, ``<link>/wrap_surfaces/<surface>``; those of the world too.
         lengths: Of the muscles at home, shape (m,), [m].
         outline: Points of robot and muscles at home that show their extent, shape (k, 3), [m].
@@ -224,25 +234,40 @@ class Scene:
 
     def _shapes(self) -> tuple[Shape, ...]:
         robot = self.robot
-        found: list[Shape] = []
-        drawn = any(link.visuals for link in robot.links)
         surfaces = {(surface.link, surface.name) for surface in robot.wrap_surfaces}
         pulled = {point.link for muscle in robot.muscles for point in muscle.via_points}
+        visuals: list[list[Shape]] = []
         for index, link in enumerate(robot.links):
-            parts = [(v.name, v.geometry, v.pose, v.rgba) for v in link.visuals]
-            if not parts and (not drawn or self._every_link or link.name in pulled):
+            parts = [
+                Visual(v.name or str(number), v.geometry, v.pose, v.rgba)
+                for number, v in enumerate(link.visuals)
+                if (link.name, v.name) not in surfaces
+            ]
+            visuals.append(self._made(index, parts))
+        nothing = not any(visuals)
+        found: list[Shape] = []
+        for index, (link, shapes) in enumerate(zip(robot.links, visuals, strict=True)):
+            # files of meshes that cannot be read leave a link to be seen, too
+            unseen = any((link.name, v.name) not in surfaces for v in link.visuals)
+            bare = not link.visuals and (nothing or self._every_link or link.name in pulled)
+            if not shapes and (unseen or bare):
+                bones = enumerate(self._skeleton(link.name))
                 parts = [
-                    (f"bone_{k}", geometry, pose, BONE)
-                    for k, (geometry, pose) in enumerate(self._skeleton(link.name))
+                    Visual(f"bone_{k}", geometry, pose, BONE) for k, (geometry, pose) in bones
                 ]
-            for number, (name, geometry, pose, rgba) in enumerate(parts):
-                if (link.name, name) in surfaces:
-                    continue
-                mesh = triangles(geometry, robot.source)
-                if mesh is not None:
-                    label = f"{link.name}/{name or number}"
-                    found.append(Shape(label, index, geometry, pose, rgba, *mesh))
+                shapes = self._made(index, parts)  # noqa: PLW2901
+            found += shapes
         return tuple(found)
+
+    def _made(self, index: int, parts: Sequence[Visual]) -> list[Shape]:
+        """Return the shapes of a link that can be drawn."""
+        link, found = self.robot.links[index], []
+        for part in parts:
+            mesh = triangles(part.geometry, self.robot.source)
+            if mesh is not None:
+                name = f"{link.name}/{part.name}"
+                found.append(Shape(name, index, part.geometry, part.pose, part.rgba, *mesh))
+        return found
 
     def _skeleton(self, link: str) -> list[tuple[Geometry, Pose]]:
         """Capsules from a link's joint to its children's joints, centre of mass and frames.

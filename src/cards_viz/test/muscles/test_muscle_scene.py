@@ -14,6 +14,7 @@ from cards_core.robot.elements import (
     Inertia,
     Joint,
     Link,
+    Mesh,
     Muscle,
     Sphere,
     Torus,
@@ -253,6 +254,30 @@ def test_robot_without_visuals_gets_a_skeleton(arm):
     assert np.linalg.norm(vertices - hand, axis=1).min() < 0.03
     assert np.linalg.norm(vertices, axis=1).min() < 0.03
     assert poses.shape == (4, 4, 4)
+
+
+def test_links_whose_meshes_cannot_be_read_get_a_skeleton(arm, caplog):
+    """One link of missing meshes among drawn ones, and all links of missing ones."""
+    missing, ball = Visual("v", Mesh("nowhere.stl")), Visual("v", Sphere(0.1))
+
+    def names(of):
+        links = [
+            dataclasses.replace(link, visuals=(of.get(link.name, ball),)) for link in arm.links
+        ]
+        scene = Scene(dataclasses.replace(arm, links=tuple(links)), backend="numeric")
+        return [shape.name for shape in scene.shapes]
+
+    some = names({"lower_arm": missing})
+    assert [name for name in some if "bone" in name] == ["lower_arm/bone_0", "lower_arm/bone_1"]
+    assert [name for name in some if "bone" not in name] == [
+        f"{link.name}/v" for link in arm.links if link.name != "lower_arm"
+    ]
+    every = names({link.name: missing for link in arm.links})
+    bare = dataclasses.replace(
+        arm, links=tuple(dataclasses.replace(link, visuals=()) for link in arm.links)
+    )
+    assert every == [shape.name for shape in Scene(bare, backend="numeric").shapes]
+    assert sum("nowhere.stl" in record.getMessage() for record in caplog.records) == 1
 
 
 def test_every_link_can_be_drawn_where_it_must_be_clicked_on(planar_2r):

@@ -39,7 +39,7 @@ from cards_core.formats.cad.occt import (
     solids_of,
     working_on,
 )
-from cards_core.formats.imports.markers import MARKER
+from cards_core.formats.imports.markers import MARKER, meant_marker, misspelt
 from cards_core.formats.xml_lines import XmlElement, parse_xml
 from cards_core.spatial import Pose, quaternion_matrix
 from cards_core.typing import Array, Vector3
@@ -338,6 +338,7 @@ class _Document:
         if item.kind.startswith(("Sketcher::", "App::Origin", "App::Plane", "App::Line")):
             return
         if not (container or body or marker or shape):
+            self.misspelt(label)
             return
         if not marker and replaced is None and item.name in self.used_up():
             return
@@ -347,6 +348,7 @@ class _Document:
         pose = above @ own
         solids, points, shells = self.part(item) if shape else ((), np.zeros((0, 3)), 0)
         if not (container or body or marker) and not solids and not shells and not len(points):
+            self.misspelt(label)
             return  # sketches, datums and the like
         path = unique_path(self.paths, "" if parent < 0 else self.components[parent].path, label)
         index = len(self.components)
@@ -357,6 +359,13 @@ class _Document:
             # of a body's features only what has a name of its own counts: its shape is there
             if not body or re.match(MARKER, inner.label):
                 self.visit(inner, index, pose, depth + 1)
+            else:
+                self.misspelt(inner.label)
+
+    def misspelt(self, label: str) -> None:
+        """Remark on an object that is left out and nearly has the name of a marker."""
+        if (meant := meant_marker(label)) is not None:
+            self.remarks.append(("marker-misspelt", f"object '{label}'", misspelt(meant)))
 
     def visit_link(
         self,
@@ -481,7 +490,8 @@ class _Document:
             )
         factor = MM if kind == "prismatic" else math.pi / 180.0
         lower, upper = item.number("LowerLimit") * factor, item.number("UpperLimit") * factor
-        if kind in LIMITLESS or lower >= upper:
+        # 0 and 0 are the workbench's defaults
+        if kind in LIMITLESS or lower == upper == 0.0:
             if kind not in LIMITLESS:
                 self.remarks.append(
                     ("no-limits", f"joint '{item.label}'", "no range of motion is stated")

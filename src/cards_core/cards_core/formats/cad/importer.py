@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from cards_core.errors import DescriptionError
 from cards_core.formats.cad.assembly import Assembly
@@ -26,9 +28,11 @@ from cards_core.formats.cad.muscles import Places, make_frames, make_muscles, ma
 from cards_core.formats.cad.report import sections
 from cards_core.formats.cad.worker import SUFFIXES, TOLERANCE, check_file, read_assembly
 from cards_core.formats.imports.findings import FindingList, NameTable, renamed_robot, safe_name
+from cards_core.formats.imports.locked_joints import fix_locked_joints
 from cards_core.formats.imports.marked_frames import add_marked_muscles, attach_marked_frames
 from cards_core.formats.imports.model import ImportedModel
 from cards_core.formats.imports.next_command import refuse_xml
+from cards_core.formats.imports.units import doubtful_units
 from cards_core.formats.mesh_copies import mesh_files
 from cards_core.formats.sdf.reader import read_sdf
 from cards_core.formats.xml_lines import parse_xml
@@ -213,7 +217,9 @@ def build(found: Recognised, *, collisions: bool = True, name: str | None = None
     )
     if config.gravity is not None:
         robot = replace(robot, gravity=config.gravity)
+    robot = fix_locked_joints(robot, findings)
     _ = robot.tree  # names used twice and the like are errors now
+    doubtful_units(robot, findings)
     return ImportedModel(
         robot=robot,
         program=job.assembly.program,
@@ -230,7 +236,18 @@ def build(found: Recognised, *, collisions: bool = True, name: str | None = None
             used=places.used,
         ),
         files=files,
+        size=_size(found.bodies),
     )
+
+
+def _size(bodies: Sequence[Body]) -> tuple[float, float, float] | None:
+    """Return the edges of the box around all bodies in the assembly, [m]; None of none."""
+    placed = [body.pose.apply(body.solid.vertices) for body in bodies if len(body.solid.vertices)]
+    if not placed:
+        return None
+    points = np.vstack(placed)
+    x, y, z = (points.max(axis=0) - points.min(axis=0)).tolist()
+    return x, y, z
 
 
 def _import_sdf(source: Path, name: str | None) -> ImportedModel:
@@ -238,7 +255,8 @@ def _import_sdf(source: Path, name: str | None) -> ImportedModel:
     findings, table = FindingList(), NameTable()
     root = parse_xml(source)
     attach_marked_frames(root, findings)
-    before = read_sdf(root, base=source.resolve().parent)
+    before = read_sdf(root, base=source.resolve().parent, locked=True)
+    before = fix_locked_joints(before, findings)
     robot = add_marked_muscles(before, findings, table=table)
     if len(robot.muscles) == len(before.muscles):
         raise DescriptionError(
@@ -246,6 +264,7 @@ def _import_sdf(source: Path, name: str | None) -> ImportedModel:
             source=str(source),
             expected="frames 'muscle:NAME:1', 'muscle:NAME:2', ...",
         )
+    doubtful_units(robot, findings)
     original = before.name if name is None else name
     if name is not None:
         robot = replace(robot, name=safe_name(name))

@@ -14,7 +14,7 @@ from cards_core.formats.cad.assembly import Assembly, Component, Solid
 from cards_core.formats.cad.config import BodyEntry, Config
 from cards_core.formats.cad.materials import DEFAULT, DENSITIES, PLAUSIBLE
 from cards_core.formats.imports.findings import SAFE, FindingList, NameTable, safe_name
-from cards_core.formats.imports.markers import Marker, parse_marker
+from cards_core.formats.imports.markers import Marker, meant_marker, misspelt, parse_marker
 from cards_core.robot.elements import Collision, Inertia, Link, Mesh, Visual
 from cards_core.robot.inertia import inertia_problem
 from cards_core.robot.model import add_inertia, move_inertia
@@ -131,6 +131,10 @@ def lay_out(job: Import) -> Layout:
                 element=f"component '{item.path}'",
                 expected=str(error),
             ) from None
+        if (meant := meant_marker(item.name)) is not None:
+            job.findings.warn(
+                "marker-misspelt", f"component '{item.path}'", misspelt(meant), source=job.source
+            )
         above = layout.markers.get(item.parent) if item.parent >= 0 else None
         if marker is not None:
             layout.markers[index] = marker

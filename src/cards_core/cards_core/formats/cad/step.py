@@ -47,6 +47,7 @@ from cards_core.formats.cad.step_text import (
     check_text,
     density_scale,
     external_reference_line,
+    misspelt_placements,
     named_placements,
 )
 from cards_core.formats.imports.markers import MARKER
@@ -96,7 +97,7 @@ def read_step(path: Path, shown: str, tolerance: float) -> Assembly:
             line=text.data_line,
             expected="solids, as AP203, AP214 or AP242 have them",
         )
-    remarks = list(text.remarks)
+    remarks = [*text.remarks, *misspelt_placements(text)]
     scale = density_scale(text)
     if scale is None:
         remarks.append(

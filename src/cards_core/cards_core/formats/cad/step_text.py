@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cards_core.errors import DescriptionError
-from cards_core.formats.imports.markers import MARKER
+from cards_core.formats.imports.markers import MARKER, meant_marker, misspelt
 from cards_core.spatial import Pose
 
 MAX_BYTES = 400_000_000
@@ -258,6 +258,17 @@ def named_placements(text: StepText) -> list[NamedPlacement]:
                 )
             out.append(NamedPlacement(values[0], product, pose, unit))
     return out
+
+
+def misspelt_placements(text: StepText) -> Iterator[tuple[str, str, str]]:
+    """Yield a remark for placements and points that nearly have the name of a marker."""
+    named = re.compile(
+        r"(?:AXIS2_PLACEMENT_3D|CARTESIAN_POINT)\s*\(\s*'([A-Za-z]{3,10}\s*:[^']{1,200})'"
+    )
+    for match in named.finditer(text.text):
+        if (meant := meant_marker(match[1])) is not None:
+            line = text.text.count("\n", 0, match.start()) + 1
+            yield "marker-misspelt", f"placement '{match[1]}'", f"line {line}: {misspelt(meant)}"
 
 
 def external_reference_line(text: StepText) -> int | None:

@@ -98,7 +98,7 @@ def import_cardsflow(
             f"tensions of {tension[0]:g} .. {tension[1]:g} N: the files state no limits",
             at=plugin,
         )
-    robot = read_tree(root, meshes, inertias, model=element.get("name", "").strip())
+    robot = read_tree(root, meshes, inertias, findings, model=element.get("name", "").strip())
     for link in robot.links:
         if link.name not in inertias:
             findings.warn(

@@ -24,6 +24,7 @@ from cards_core.formats.imports.inertias import (
     mass_matrix_change,
     repair_inertias,
 )
+from cards_core.formats.imports.units import CODE, doubtful_units
 from cards_core.formats.sdf.checks import unit_warning
 from cards_core.formats.sdf.writer import prepare_for_sdf
 from cards_core.robot.elements import Pulley, ViaPoint
@@ -169,17 +170,18 @@ def check_actuation(
 
 
 def check_units(robot: Robot, cables: CableFile, findings: FindingList) -> None:
-    """Warn of points of cables that look as if they were in millimetres.
+    """Warn of points of cables, joints and masses that look as if they were in other units.
 
     Args:
         robot: The robot.
         cables: The cables of the file, for the place.
         findings: Takes remarks.
     """
+    doubtful_units(robot, findings, points=False)
     warning = unit_warning(robot)
     if warning is not None:
         findings.warn(
-            "units-doubtful",
+            CODE,
             f"cable '{warning.muscle}'",
             warning.text,
             source=cables.source,

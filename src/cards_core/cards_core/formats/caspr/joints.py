@@ -321,12 +321,18 @@ def _read_limits(
         values[: len(given)] = given
         sides.append(values)
     lower, upper = sides
+    if np.any(lower == upper):
+        i = int(np.argmax(lower == upper))
+        raise joint.error(
+            f"q_min and q_max of coordinate '{kind.coordinates[i]}' are both {lower[i]:g}",
+            "q_min < q_max; for a coordinate that shall not move, a type without it",
+        )
     if np.any(lower > upper):
         i = int(np.argmax(lower > upper))
         raise joint.error(
             f"q_min {lower[i]:g} is larger than q_max {upper[i]:g} "
             f"(coordinate '{kind.coordinates[i]}')",
-            "q_min <= q_max",
+            "q_min < q_max",
         )
     return lower, upper
 

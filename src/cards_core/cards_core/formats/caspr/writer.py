@@ -18,6 +18,7 @@ from cards_core.formats.caspr.references import SPLINES, rotations_of
 from cards_core.formats.caspr.trajectories import CasprTrajectory
 from cards_core.formats.imports.findings import safe_name
 from cards_core.formats.imports.folder import write_import_folder
+from cards_core.formats.imports.model import naming_source
 from cards_core.formats.imports.source_file import REPORT
 from cards_core.formats.sdf.reader import read_sdf
 from cards_core.formats.sdf.writer import write_model
@@ -170,8 +171,9 @@ def write_import(
         )
 
     def fill(folder: Path) -> None:
-        _write_files(model, folder)
-        _verify(folder)
+        with naming_source(model.robot, folder):
+            _write_files(model, folder)
+            _verify(folder)
 
     return write_import_folder(
         out_dir, model.name, fill, force=force, on_kept=on_kept, source=model.files.bodies

@@ -10,6 +10,7 @@ import argparse
 import json
 import shlex
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -168,6 +169,9 @@ def import_robot(
         model = read(options, progress)
         if options.output:
             target = write(model, options.output, force=options.force, on_kept=kept.append)
+        else:  # what cannot be written is said as early
+            with tempfile.TemporaryDirectory(prefix="cards-import-") as folder:
+                write(model, folder, force=False, on_kept=kept.append)
     report = report_of(model)
     if options.json:
         result: dict[str, Any] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -18,9 +19,10 @@ from cards_core.formats.imports.masses import (
     doubtful_masses,
     repair_and_report,
 )
+from cards_core.formats.imports.meshes import DRAWN
 from cards_core.formats.imports.model import Section, table
+from cards_core.formats.imports.units import doubtful_units
 from cards_core.formats.mjcf.scene import MESH_SUFFIXES
-from cards_core.formats.sdf.checks import unit_warning
 from cards_core.robot.elements import Collision, Mesh, ViaPoint, path_links
 from cards_core.robot.model import Robot
 
@@ -55,15 +57,8 @@ def finish(
     robot = _home_within_limits(robot, findings)
     doubtful_masses(robot, findings)
     robot, masses = repair_and_report(robot, findings)
-    warning = unit_warning(robot)
-    if warning is not None:
-        findings.warn(
-            "units-doubtful",
-            f"muscle '{warning.muscle}'",
-            warning.text,
-            source=robot.source,
-            line=warning.line,
-        )
+    doubtful_units(robot, findings)
+    _not_drawn(robot, findings)
     return robot, (_joints(robot), *_muscles(robot, findings), masses)
 
 
@@ -139,6 +134,22 @@ def _unreadable(item: Collision) -> bool:
     if not isinstance(item.geometry, Mesh):
         return False
     return not item.geometry.uri.lower().endswith(MESH_SUFFIXES)
+
+
+def _not_drawn(robot: Robot, findings: FindingList) -> None:
+    """Warn of links whose shapes are in files of formats that are not drawn here."""
+    for link in robot.links:
+        files = [item.geometry.uri for item in link.visuals if isinstance(item.geometry, Mesh)]
+        kinds = sorted({PurePath(uri).suffix.lower() for uri in files} - set(DRAWN))
+        if kinds:
+            findings.warn(
+                "mesh-not-drawn",
+                f"link '{link.name}'",
+                f"meshes in the format {', '.join(kinds)} are not drawn (drawn: "
+                f"{', '.join(DRAWN)}); a link without other shapes is drawn as bars",
+                source=robot.source,
+                line=link.line,
+            )
 
 
 def _home_within_limits(robot: Robot, findings: FindingList) -> Robot:

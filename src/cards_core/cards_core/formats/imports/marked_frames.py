@@ -17,6 +17,8 @@ from cards_core.formats.imports.markers import (
     Marker,
     flat_muscles,
     marked,
+    meant_marker,
+    misspelt,
     muscle_paths,
     parse_marker,
 )
@@ -140,6 +142,8 @@ def add_marked_muscles(
     Raises:
         DescriptionError: As `muscles_from_frames`.
     """
+    for frame in robot.frames:
+        warn_if_misspelt(frame.name, "frame", findings, _At(robot.source, frame.line))
     out = muscles_from_frames(robot, links=links, table=table)
     fresh = len(out.muscles) - len(robot.muscles)
     if fresh:
@@ -161,6 +165,20 @@ def add_marked_muscles(
         )
         out = replace(out, operational_frame=marked[0])
     return out
+
+
+def warn_if_misspelt(name: str, kind: str, findings: FindingList, at: Place) -> None:
+    """Warn of a name whose first word is nearly that of a marker: it is read as any other name.
+
+    Args:
+        name: In the file.
+        kind: What has it, e.g. ``site``.
+        findings: Takes the warning.
+        at: Where it stands.
+    """
+    meant = meant_marker(name.rpartition("::")[2])
+    if meant is not None:
+        findings.warn("marker-misspelt", f"{kind} '{name}'", misspelt(meant), at=at)
 
 
 def _link_poses(joints: Sequence[Joint]) -> dict[str, Pose]:
@@ -234,12 +252,14 @@ def take_marked_links(robot: Robot, names: Mapping[str, str], findings: FindingL
     frames, gone = [], []
     for link in robot.links:
         name, joint = names.get(link.name, link.name), holder[link.name]
-        marker = _marker(name, "link", flat, _At(robot.source, link.line))
+        at = _At(robot.source, link.line)
+        warn_if_misspelt(name, "link", findings, at)
+        marker = _marker(name, "link", flat, at)
         if marker is None or (marker.kind == "frame" and joint.parent == WORLD):
             continue
         empty = link.inertia.mass <= NEGLIGIBLE and not (link.visuals or link.collisions)
         leaf = joint.kind == "fixed" and link.name not in parents
-        if not name.startswith(f"{marker.kind}:") and not (empty and leaf):
+        if not name.lower().startswith(f"{marker.kind}:") and not (empty and leaf):
             continue
         if not leaf:
             what = "moves" if joint.kind != "fixed" else "carries another link"

@@ -12,7 +12,8 @@ says it:
 =========================== ====================================================================
 
 ``@LINK`` behind any of them names the link, where the place in the assembly does not. Where a
-format forbids colons, ``muscle_biceps_2`` is read like ``muscle:biceps:2``.
+format forbids colons, ``muscle_biceps_2`` is read like ``muscle:biceps:2``. The first word may be
+capitalised; points of a muscle are numbered without gaps.
 """
 
 from __future__ import annotations
@@ -20,24 +21,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Literal
 
 from cards_core.errors import DescriptionError
 from cards_core.robot.elements import WORLD, Joint, PathElement, ViaPoint, Wrap
 from cards_core.typing import Vector3
 
-MARKER = r"(?:muscle|wrap|frame):"
+KINDS = ("muscle", "wrap", "frame")
+"""What a marker begins with, before a colon."""
+
+MARKER = r"(?i:muscle|wrap|frame):"
 """How the name of a marker begins, as a regular expression."""
 
 TENSION_LIMITS = (5.0, 500.0)
 """Tension limits of a muscle where nothing states them, [N]."""
 
-_MUSCLE = re.compile(r"muscle:(?P<muscle>[^:@]+)(?::(?P<order>\d{1,6}))?(?:@(?P<link>.+))?")
-_FLAT = re.compile(r"muscle_(?P<muscle>.+)_(?P<order>\d{1,6})")
+_MUSCLE = re.compile(r"(?i:muscle):(?P<muscle>[^:@]+)(?::(?P<order>\d{1,6}))?(?:@(?P<link>.+))?")
+_FLAT = re.compile(r"(?i:muscle)_(?P<muscle>.+)_(?P<order>\d{1,6})")
 _WRAP = re.compile(
-    r"wrap:(?P<name>[^:@]+)(?::(?P<muscle>[^:@]+):(?P<order>\d{1,6}))?(?:@(?P<link>.+))?"
+    r"(?i:wrap):(?P<name>[^:@]+)(?::(?P<muscle>[^:@]+):(?P<order>\d{1,6}))?(?:@(?P<link>.+))?"
 )
-_FRAME = re.compile(r"frame:(?P<name>[^:@]+)(?:@(?P<link>.+))?")
+_FRAME = re.compile(r"(?i:frame):(?P<name>[^:@]+)(?:@(?P<link>.+))?")
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ def parse_marker(name: str, *, flat: bool = False) -> Marker | None:
         ValueError: It begins like one and is none; the text says what would be right.
     """
     text = name.strip()
-    kind, found = text.partition(":")[0], None
+    kind, found = text.partition(":")[0].lower(), None
     if kind == "muscle" and ":" in text:
         found = _MUSCLE.fullmatch(text)
     elif kind == "wrap" and ":" in text:
@@ -129,6 +134,28 @@ def parse_marker(name: str, *, flat: bool = False) -> Marker | None:
         order=None if order is None else int(order),
         link=words["link"],
     )
+
+
+def meant_marker(name: str) -> str | None:
+    """Return the marker's name that one with a misspelt first word was meant to be, else None.
+
+    Args:
+        name: Of a frame, site, point or body, such as ``muscel:3:2`` or ``muscle :3:2``.
+    """
+    word, colon, rest = name.strip().partition(":")
+    if not colon or not rest or re.match(MARKER, name.strip()):
+        return None
+    near = get_close_matches(word.strip().lower(), KINDS, n=1, cutoff=0.75)
+    return f"{near[0]}:{rest.strip()}" if near else None
+
+
+def misspelt(meant: str) -> str:
+    """Return what is said of a name that `meant_marker` knows better.
+
+    Args:
+        meant: The right one.
+    """
+    return f"no marker, and so no part of a muscle; did you mean '{meant}'?"
 
 
 def flat_muscles(names: Iterable[str]) -> set[str]:
@@ -158,8 +185,8 @@ def muscle_paths(
         source: File, for messages.
 
     Raises:
-        DescriptionError: Two points at one place of a path, points with and without a number, an
-            order that is not decided, or a path of fewer than two points.
+        DescriptionError: Two points at one place of a path, points with and without a number,
+            numbers with gaps, an order that is not decided, or a path of fewer than two points.
     """
     grouped: dict[str, list[MarkedPoint]] = {}
     for point in points:
@@ -203,6 +230,16 @@ def _ordered(
         first = keys.index(keys[twice])
         problem = f"'{points[first].name}' and '{points[twice].name}' are at the same place of it"
         expected = "a number each, from origin to insertion"
+    elif numbered:
+        orders = sorted(keys)
+        # whoever counts from 0 does so throughout
+        missing = sorted(set(range(min(1, orders[0]), orders[-1])) - set(orders))
+        if missing:
+            shown = ", ".join(f"'muscle:{muscle}:{number}'" for number in missing[:5])
+            more = "" if len(missing) <= 5 else f" and {len(missing) - 5} more"
+            found = ", ".join(str(number) for number in orders[:10])
+            problem = f"its points have the numbers {found}, and there is no {shown}{more}"
+            expected = "numbers without gaps from 1 on, from origin to insertion"
     if problem:
         raise DescriptionError(
             problem, source=source, element=f"muscle '{muscle}'", expected=expected

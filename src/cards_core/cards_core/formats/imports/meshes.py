@@ -25,6 +25,9 @@ from cards_core.robot.model import Robot
 SUFFIXES = (".stl", ".obj", ".dae", ".ply", ".msh", ".glb", ".gltf", ".3ds", ".off", ".wrl")
 """Endings of mesh files. A description that names any other file does not get it copied."""
 
+DRAWN = (".stl", ".obj", ".dae", ".ply", ".glb", ".gltf", ".off")
+"""Those whose files are drawn (`cards_core.robot.mesh_file`)."""
+
 EXPECTED = f"a mesh file, which ends in one of {', '.join(SUFFIXES)}"
 """What would be right where no mesh file was found."""
 

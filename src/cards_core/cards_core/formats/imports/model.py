@@ -7,7 +7,8 @@ all formats. Importers of formats with more to say (CASPR) have reports of their
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,8 @@ class ImportedModel:
         files: Further files of the folder, such as meshes: path within it to content.
         meshes: Mesh files that the import has found where it may copy from.
         description: One sentence for ``model.config``; by default it names program and source.
+        size: Edges x, y, z of the box around all shapes as the file has them, [m]; None where it
+            is not known.
     """
 
     robot: Robot
@@ -71,6 +74,7 @@ class ImportedModel:
     files: Mapping[str, bytes | str] = field(default_factory=dict)
     meshes: frozenset[Path] = frozenset()
     description: str = ""
+    size: tuple[float, float, float] | None = None
 
     @property
     def name(self) -> str:
@@ -82,13 +86,22 @@ class ImportedModel:
         """The findings that are warnings."""
         return self.findings.warnings
 
+    @property
+    def mass(self) -> float:
+        """Mass of all links together, [kg]."""
+        return sum(link.inertia.mass for link in self.robot.links)
+
     def summary(self) -> str:
         """Return one line for a terminal."""
         robot = self.robot
         count = sum(item.count for item in self.warnings)
+        size = ""
+        if self.size is not None:
+            size = " x ".join(f"{edge:.3g}" for edge in self.size) + " m, "
         return (
             f"{robot.name}: {len(robot.links)} links, {robot.tree.nv} degrees of freedom, "
-            f"{len(robot.muscles)} muscles, {count} warning{'' if count == 1 else 's'}"
+            f"{len(robot.muscles)} muscles, {size}{self.mass:.4g} kg, "
+            f"{count} warning{'' if count == 1 else 's'}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,7 +120,8 @@ class ImportedModel:
                 "warnings": sum(item.count for item in self.warnings),
                 "warnings_by_code": self.findings.counts(),
             },
-            "mass": sum(link.inertia.mass for link in robot.links),
+            "mass": self.mass,
+            "size": None if self.size is None else list(self.size),
             "renamed": [{"source": old, "name": new} for old, new in self.renamed],
             **{section.key: section.data for section in self.sections},
             "findings": [dict(item.__dict__) for item in self.findings],
@@ -185,15 +199,16 @@ def write_imported(
                 path = inside(path, part)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content.encode() if isinstance(content, str) else content)
-        write_model(
-            copy_meshes(model.robot, folder, model.meshes),
-            folder,
-            description=model.description
-            or f"Imported from the {model.program} file {model.source.name}. See {REPORT}.md.",
-        )
+        with naming_source(model.robot, folder):
+            write_model(
+                copy_meshes(model.robot, folder, model.meshes),
+                folder,
+                description=model.description
+                or f"Imported from the {model.program} file {model.source.name}. See {REPORT}.md.",
+            )
+            _verify(folder / "model.sdf", model.robot)
         (folder / f"{REPORT}.md").write_text(model.to_markdown(), encoding="utf-8")
         (folder / f"{REPORT}.json").write_text(model.to_json(), encoding="utf-8")
-        _verify(folder / "model.sdf", model.robot)
 
     return write_import_folder(
         out_dir,
@@ -206,12 +221,49 @@ def write_imported(
     )
 
 
+@contextmanager
+def naming_source(robot: Robot, folder: Path) -> Iterator[None]:
+    """Say what is wrong with the files of an import of the file that it was made of.
+
+    Args:
+        robot: What is written; its source, and the lines of its parts, are in the message.
+        folder: Where it is written; in no message, as it is gone when an import fails.
+
+    Raises:
+        DescriptionError: One of a file in the folder was raised in the block: the robot cannot be
+            used, though each of its parts was understood.
+    """
+    try:
+        yield
+    except DescriptionError as error:
+        if not (error.source or "").startswith(str(folder)):
+            raise
+        raise DescriptionError(
+            f"the robot that was made of it is refused: {error.problem}",
+            source=robot.source,
+            line=_line_of(robot, error.element or ""),
+            element=error.element,
+            expected=error.expected,
+        ) from None
+
+
+def _line_of(robot: Robot, element: str) -> int | None:
+    """Return the line of the part that an element such as ``<pose> of link 'a'`` is of."""
+    for kind, parts in (("muscle", robot.muscles), ("joint", robot.joints), ("link", robot.links)):
+        for part in parts:
+            if f"{kind} '{part.name}'" in element:
+                return part.line
+    return None
+
+
 def _verify(path: Path, robot: Robot) -> None:
     """Read what was written, so that a folder in place is one that loads."""
     read = read_sdf(path)
     if read.tree.position_names != robot.tree.position_names:
         raise DescriptionError(
-            "the joints read back in another order", source=str(path), expected="the same order"
+            "the joints read back in another order",
+            source=robot.source,
+            expected="the same order",
         )
 
 

@@ -11,6 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from cards_core.formats.imports.findings import FindingList
+from cards_core.formats.imports.locked_joints import fix_locked_joints
 from cards_core.formats.imports.meshes import FoundMeshes
 from cards_core.formats.sdf.muscle_block import MODULE, PLUGIN_FILENAME, PLUGIN_NAME
 from cards_core.formats.sdf.reader import read_sdf
@@ -136,6 +138,7 @@ def read_tree(
     root: XmlElement,
     meshes: FoundMeshes,
     inertias: dict[str, Inertia],
+    findings: FindingList,
     *,
     model: str | None = None,
 ) -> Robot:
@@ -146,14 +149,15 @@ def read_tree(
         meshes: Finds the meshes, those of included files too; paths are relative to its folder.
         inertias: From `take_inertias`; links that are not in it keep SDF's default, 1 kg and the
             unit tensor.
+        findings: Takes warnings of joints that do not move, which become fixed ones.
         model: Which model, where there are several.
 
     Raises:
         DescriptionError: The description is wrong; the message names file, line and element.
     """
     meshes.resolve(root, meshes.folder)
-    robot = read_sdf(root, model=model, base=meshes.folder, included=meshes.resolve)
-    robot = meshes.in_place(robot)
+    robot = read_sdf(root, model=model, base=meshes.folder, included=meshes.resolve, locked=True)
+    robot = fix_locked_joints(meshes.in_place(robot), findings)
     links = tuple(
         replace(link, inertia=inertias[link.name]) if link.name in inertias else link
         for link in robot.links

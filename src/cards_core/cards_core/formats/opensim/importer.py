@@ -12,6 +12,7 @@ import numpy as np
 
 from cards_core.formats.imports.findings import FindingList, NameTable, renamed_robot
 from cards_core.formats.imports.model import ImportedModel, Section, table
+from cards_core.formats.imports.units import doubtful_units
 from cards_core.formats.opensim.joints import ConvertedJoints, CoordinateMap, convert_joints
 from cards_core.formats.opensim.kinematics import effective, free_coordinates, length, polyline
 from cards_core.formats.opensim.muscles import PathReport, convert_muscle, wrap_surface
@@ -44,11 +45,10 @@ from cards_core.spatial import (
     axis_rotation,
     matrix_quaternion,
     rotation_z_to,
-    rpy_matrix,
 )
 from cards_core.typing import Array
 
-UPRIGHT = Pose(rpy_matrix(math.pi / 2, 0.0, 0.0), np.zeros(3))
+UPRIGHT = Pose(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]), np.zeros(3))
 """Ground to world: OpenSim's y axis is up, ours is z."""
 
 
@@ -117,6 +117,7 @@ def import_osim(
         source, names, joints, muscles, [wrap_surface(w, names) for w in wraps.values()]
     )
     robot = _repaired(robot, source, findings)
+    doubtful_units(robot, findings)
     errors = _errors(source, robot, joints, names=names, paths=paths, poses=poses)
     _say(source, joints, paths, errors, findings)
     renamed = (
@@ -342,11 +343,17 @@ def _say(
                 source=file, line=item.element.line,
             )  # fmt: skip
         elif item.locked:
-            findings.note(
-                "coordinate-locked", f"coordinate '{name}'",
-                f"is locked in the file; fixed at {item.default:.6g}",
-                source=file, line=item.element.line,
-            )  # fmt: skip
+            subject, at = f"coordinate '{name}'", item.element
+            if item.lower == item.upper:
+                findings.warn(
+                    "joint-locked", subject,
+                    f"both ends of its range are {item.lower:.6g}: it is fixed here", at=at,
+                )  # fmt: skip
+            else:
+                findings.note(
+                    "coordinate-locked", subject,
+                    f"is locked in the file; fixed at {item.default:.6g}", at=at,
+                )  # fmt: skip
         elif name in joints.coordinates:
             _say_coordinate(item, joints.coordinates[name], findings)
     for kind, name, why, element in source.left_out:

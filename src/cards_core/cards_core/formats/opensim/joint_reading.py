@@ -118,10 +118,11 @@ def read_coordinates(joint: XmlElement) -> list[Coordinate]:
         if limits[0] > limits[1]:
             raise item.error(f"range {limits[0]:g} to {limits[1]:g}", "lower <= upper")
         default = number(item, "default_value", 0.0)
+        held = bool(limits[0] == limits[1] == default)
         out.append(
             Coordinate(
                 name_of(item), default, float(limits[0]), float(limits[1]),
-                flag(item, "locked", False), flag(item, "prescribed", False), item,
+                flag(item, "locked", False) or held, flag(item, "prescribed", False), item,
             )
         )  # fmt: skip
     return out

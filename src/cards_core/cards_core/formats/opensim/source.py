@@ -25,7 +25,7 @@ class Coordinate:
         name: Name.
         default: Value at the start, [rad] or [m].
         lower, upper: Range, [rad] or [m].
-        locked: Whether it stays at its default.
+        locked: Whether it stays at its default: it is locked, or its range has no extent.
         prescribed: Whether it follows a function of time.
         element: Where it stands.
     """

@@ -30,7 +30,14 @@ _KINDS: Mapping[str, tuple[JointKind, tuple[str, ...]]] = {
 }
 
 
-def read_joint(node: FrameNode, parent: FrameNode, child: FrameNode, *, line: int | None) -> Joint:
+def read_joint(
+    node: FrameNode,
+    parent: FrameNode,
+    child: FrameNode,
+    *,
+    line: int | None,
+    locked: bool = False,
+) -> Joint:
     """Return the joint that a node of kind ``joint`` stands for.
 
     Args:
@@ -38,6 +45,7 @@ def read_joint(node: FrameNode, parent: FrameNode, child: FrameNode, *, line: in
         parent: First body that `joint_ends` gives for it.
         child: The second.
         line: Line to record in the joint.
+        locked: Take limits that are equal, too.
 
     Raises:
         DescriptionError: Something in it is wrong, or would move and is not supported.
@@ -56,7 +64,7 @@ def read_joint(node: FrameNode, parent: FrameNode, child: FrameNode, *, line: in
         child=child.name,
         parent_to_joint=placement,
         joint_to_child=to_child,
-        axes=tuple(_axis(node, tag) for tag in axes),
+        axes=tuple(_axis(node, tag, locked=locked) for tag in axes),
         line=line,
     )
 
@@ -101,12 +109,13 @@ def joint_ends(node: FrameNode) -> tuple[FrameNode, FrameNode]:
     return ends["parent"], ends["child"]
 
 
-def _axis(node: FrameNode, tag: str) -> JointAxis:
+def _axis(node: FrameNode, tag: str, *, locked: bool) -> JointAxis:
     element = required(node.element, tag)
     check(element)
-    lower, upper, effort, velocity = _limits(element)
+    continuous = node.element.get("type", "").strip() == "continuous"
+    lower, upper, effort, velocity = _limits(element, locked=locked or continuous)
     damping, friction = _dynamics(element)
-    if node.element.get("type", "").strip() == "continuous":
+    if continuous:
         lower, upper = -math.inf, math.inf
     return JointAxis(_direction(node, element), lower, upper, effort, velocity, damping, friction)
 
@@ -129,7 +138,7 @@ def _direction(node: FrameNode, axis: XmlElement) -> Vector3:
     return vector if abs(length - 1.0) < 1e-15 else np.asarray(vector / length)
 
 
-def _limits(axis: XmlElement) -> tuple[float, float, float, float]:
+def _limits(axis: XmlElement, *, locked: bool) -> tuple[float, float, float, float]:
     """Return lower, upper, effort and velocity; infinite where there are none."""
     element = axis.child("limit")
     if element is None:
@@ -139,7 +148,12 @@ def _limits(axis: XmlElement) -> tuple[float, float, float, float]:
     lower = scalar(element, "lower", -math.inf, infinite=True)
     upper = scalar(element, "upper", math.inf, infinite=True)
     if lower > upper or lower == math.inf or upper == -math.inf:
-        raise element.error(f"lower {lower:g} is above upper {upper:g}", "lower <= upper")
+        raise element.error(f"lower {lower:g} is above upper {upper:g}", "lower < upper")
+    if lower == upper and not locked:
+        raise element.error(
+            f"lower and upper are both {lower:g}",
+            "lower < upper; a joint that shall not move is of type fixed",
+        )
     effort = scalar(element, "effort", math.inf, infinite=True)
     velocity = scalar(element, "velocity", math.inf, infinite=True)
     # SDFormat: a negative value switches the limit off

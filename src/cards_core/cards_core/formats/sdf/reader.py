@@ -58,6 +58,7 @@ def read_sdf(
     base: str | os.PathLike[str] | None = None,
     name: str | None = None,
     included: Callable[[XmlElement, Path], None] | None = None,
+    locked: bool = False,
 ) -> Robot:
     """Read one model as a robot.
 
@@ -69,12 +70,24 @@ def read_sdf(
         base: Folder that relative paths in text start from; for files it is the file's folder.
         name: Name of the document in messages; default its path or ``<string>``.
         included: Called with the root and the folder of every included file, before it is read.
+        locked: Take joints whose lower and upper limits are equal; for importers, which fix them
+            (`cards_core.formats.imports.locked_joints`).
 
     Raises:
         DescriptionError: The description is wrong or not supported; the message names file, line
             and element and says what would be accepted.
     """
-    return read_sdf_document(source, model=model, base=base, name=name, included=included).robot
+    declared = declare_models(source, base=base, name=name, included=included)
+    return _read(declared, model, locked=locked)[0]
+
+
+def _read(
+    declared: DeclaredModels, model: str | None, *, locked: bool = False
+) -> tuple[Robot, FrameNode]:
+    root = declared.root
+    node = _pick(root, declared.world, model)
+    reader = ModelReader(declared.builder, root.source, declared.world, node, locked=locked)
+    return reader.read(declared.gravity), node
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +123,9 @@ def read_sdf_document(
         included: As of `read_sdf`.
     """
     declared = declare_models(source, base=base, name=name, included=included)
-    root = declared.root
-    node = _pick(root, declared.world, model)
-    reader = ModelReader(declared.builder, root.source, declared.world, node)
-    robot = reader.read(declared.gravity)
+    robot, node = _read(declared, model)
     plugins = tuple(plugin for scope in model_scopes(node) for plugin in scope.plugins)
-    return SdfDocument(robot, root, plugins)
+    return SdfDocument(robot, declared.root, plugins)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,6 +232,7 @@ class ModelReader:
         model: The model.
         alone: Joints of the world between this and another model are errors; False: they are left
             out.
+        locked: As of `read_sdf`.
     """
 
     builder: ScopeBuilder
@@ -229,6 +240,7 @@ class ModelReader:
     world: Scope
     model: FrameNode
     alone: bool = True
+    locked: bool = False
     links: dict[str, Link] = field(default_factory=dict)
     joints: dict[str, Joint] = field(default_factory=dict)
     home: dict[str, tuple[float, ...]] = field(default_factory=dict)
@@ -296,7 +308,7 @@ class ModelReader:
         parent, child = joint_ends(node)
         if not all(end.kind == "world" or id(end) in self.own for end in (parent, child)):
             raise node.element.error("connects two models", "joints within one model")
-        joint = read_joint(node, parent, child, line=self.line(node.element))
+        joint = read_joint(node, parent, child, line=self.line(node.element), locked=self.locked)
         if _static(child):
             if parent.kind == "world" or _static(parent):
                 return  # nothing moves there

@@ -95,7 +95,7 @@ def import_urdf(
     centres = {name: item.com for name, item in inertias.items()}
     plugin = _muscles(model, reader, None if muscles is None else Path(muscles), centres)
     _motors(model, plugin, root, reader, motors)
-    robot = read_tree(sdf, meshes, inertias)
+    robot = read_tree(sdf, meshes, inertias, findings)
     named = {ours: name for name, ours in reader.links.items()}
     robot = take_marked_links(robot, named, findings)
     robot = _without_negligible(robot, findings)

@@ -101,6 +101,7 @@ class UrdfReader:
     massless: list[str] = field(default_factory=list)
     renamed: list[tuple[str, str]] = field(default_factory=list)
     _colours: dict[str, Colour] = field(default_factory=dict)
+    _elements: dict[str, XmlElement] = field(default_factory=dict)
     _names: NameTable = field(default_factory=lambda: NameTable({WORLD}))
 
     def convert(self, robot: XmlElement) -> XmlElement:
@@ -143,6 +144,8 @@ class UrdfReader:
                         "unique names",
                     )
                 first[name] = element
+                if tag == "joint":
+                    self._elements[name] = element
                 if tag == "link" and name == WORLD:
                     table[name] = WORLD
                 else:
@@ -288,6 +291,24 @@ class UrdfReader:
 
     # Joints ----------------------------------------------------------------------------------
 
+    def hold(self, element: XmlElement, axis: XmlElement) -> bool:
+        """Give the axis of a joint that mimics one that does not move limits that hold it.
+
+        Args:
+            element: ``<joint>`` of the URDF.
+            axis: Of the joint that is written.
+
+        Returns:
+            Whether it is such a joint.
+        """
+        mimic = element.child("mimic")
+        if mimic is None or self.mimic != "free" or (held := self._held(element, {})) is None:
+            return False
+        limit = add(axis, "limit", mimic)
+        for key in ("lower", "upper"):
+            add(limit, key, mimic, repr(held))
+        return True
+
     def _joint(self, model: XmlElement, element: XmlElement) -> None:
         name = self.joints[attribute(element, "name")]
         kind = attribute(element, "type")
@@ -317,9 +338,15 @@ class UrdfReader:
         other = attribute(mimic, "joint")
         if other not in self.joints:
             raise unknown_name(mimic, "joint", other, self.joints)
-        for key in ("multiplier", "offset"):
-            if key in mimic.attrib:
-                parse_number(attribute(mimic, key), mimic, what=key)
+        held = self._held(element, {})
+        if held is not None and self.mimic == "free" and kind in _SINGLE:
+            self.findings.note(
+                "mimic-locked",
+                element.label,
+                f"mimics joint '{shorten(other)}', which does not move: it stays at {held:g}",
+                at=mimic,
+            )
+            return "revolute" if kind == "continuous" else kind
         does = "moves freely" if self.mimic == "free" else "is fixed at 0"
         self.findings.warn(
             "mimic-left-out",
@@ -329,6 +356,22 @@ class UrdfReader:
             at=mimic,
         )
         return kind if self.mimic == "free" else "fixed"
+
+    def _held(self, element: XmlElement, seen: dict[str, XmlElement]) -> float | None:
+        """Return the place that limits, or those of the joint it mimics, hold a joint at."""
+        name, mimic = attribute(element, "name"), element.child("mimic")
+        if mimic is None:
+            return _locked_at(element)
+        if name in seen:
+            raise mimic.error("joints mimic each other in a circle", "one that mimics none")
+        seen[name] = element
+        leader = self._elements.get(attribute(mimic, "joint"))
+        found = None if leader is None else self._held(leader, seen)
+        factor, offset = (
+            parse_number(mimic.get(key, default), mimic, what=key)
+            for key, default in (("multiplier", "1"), ("offset", "0"))
+        )
+        return _locked_at(element) if found is None else factor * found + offset
 
 
 @dataclass(frozen=True)
@@ -371,13 +414,26 @@ def _single(reader: UrdfReader, joint: _Joint) -> None:
     given = element.child("axis")
     xyz = "1 0 0" if given is None else as_text(*numbers(given, 3, key="xyz").tolist())
     add(axis, "xyz", given or element, xyz)
-    _limit(reader, axis, element, joint.kind)
+    if not reader.hold(element, axis):
+        _limit(reader, axis, element, joint.kind)
     dynamics = element.child("dynamics")
     if dynamics is not None:
         values = add(axis, "dynamics", dynamics)
         for key in ("damping", "friction"):
             if key in dynamics.attrib:
                 add(values, key, dynamics, attribute(dynamics, key))
+
+
+def _locked_at(element: XmlElement) -> float | None:
+    """Return the place that its limits hold a joint at, [rad] or [m]; None if it can move."""
+    limit = element.child("limit")
+    if limit is None or element.get("type", "").strip() not in ("revolute", "prismatic"):
+        return None
+    lower, upper = (
+        parse_number(limit.get(key, "").strip() or "0", limit, what=key, infinite=True)
+        for key in ("lower", "upper")
+    )
+    return lower if lower == upper and abs(lower) < UNLIMITED else None
 
 
 def _frame_of(parent: str) -> str:
@@ -406,14 +462,6 @@ def _limit(reader: UrdfReader, axis: XmlElement, element: XmlElement, kind: str)
         if abs(value) >= UNLIMITED:
             text = "-inf" if value < 0.0 else "inf"
         add(made, key, limit, text)
-    lower, upper = limit.get("lower", "0").strip(), limit.get("upper", "0").strip()
-    if kind != "continuous" and lower == upper:
-        reader.findings.note(
-            "joint-locked",
-            element.label,
-            f"lower and upper limit are both {shorten(lower)}: it does not move",
-            at=limit,
-        )
 
 
 def _chain(reader: UrdfReader, joint: _Joint, steps: list[tuple[str, str, str]]) -> None:
@@ -462,6 +510,7 @@ def _floating(reader: UrdfReader, joint: _Joint) -> None:
     _chain(reader, joint, steps)
 
 
+_SINGLE = ("revolute", "continuous", "prismatic")
 _STEPS: Mapping[str, _Step] = {"planar": _planar, "floating": _floating}
 _LAST = {"planar": "_3", "floating": "_rz"}
 
