@@ -43,6 +43,9 @@ MODEL_FILE = "model.sdf"
 CHECKOUT = ".git"
 """What marks the top of a checkout."""
 
+LONGEST_SHOWN = 60
+"""Characters of a name in a message."""
+
 UPWARDS = 4
 """How far above a description the folder of its package may be."""
 
@@ -144,6 +147,23 @@ def import_confinement(folder: Path, packages: Mapping[str, Path] | None = None)
     ]
     top = _top(folder.resolve(), (*MARKS, CHECKOUT))
     return Confinement(top, _resolved(others), given)
+
+
+def outside(named: str, file: Path, of: str) -> str:
+    """Return in words that a file is outside of something, with its place where that is not said.
+
+    Args:
+        named: The file as a description names it.
+        file: Its path; links are followed.
+        of: What it is outside of.
+    """
+    place = str(file.resolve())
+    shown = named if len(named) <= LONGEST_SHOWN else f"{named[: LONGEST_SHOWN - 3]}..."
+    return (
+        f"'{place}' is outside of {of}"
+        if named == place
+        else (f"'{shown}' is '{place}', outside of {of}")
+    )
 
 
 def _is_marked(folder: Path) -> bool:

@@ -320,8 +320,7 @@ class Field:
     def text(self, choices: Iterable[str] | None = None) -> str:
         """Return a text, one of ``choices`` if given."""
         if not isinstance(self.value, str) or not self.value:
-            wanted = "a text" if choices is None else f"one of {', '.join(choices)}"
-            raise self.error(f"is {_show(self.value)}", wanted)
+            raise self._no_text(None if choices is None else list(choices))
         if choices is not None:
             known = list(choices)
             if self.value not in known:
@@ -329,6 +328,13 @@ class Field:
                 hint = f", did you mean '{close[0]}'?" if close else ""
                 raise self.error(f"is '{self.value}'{hint}", f"one of {', '.join(known)}")
         return self.value
+
+    def _no_text(self, choices: Sequence[str] | None) -> DescriptionError:
+        written = self.document.written.get(self.place)
+        if choices is not None and written in choices:
+            return self.error(f"is {written} without quotes, no text", f'"{written}"')
+        wanted = "a text" if choices is None else f"one of {', '.join(choices)}"
+        return self.error(f"is {written or _show(self.value)}", wanted)
 
     def label(self) -> str:
         """Return a text, or what is written where YAML makes something else of a name: ``007``."""

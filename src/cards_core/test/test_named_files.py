@@ -11,9 +11,9 @@ from cards_core.errors import DescriptionError
 from cards_core.formats import load, read_sdf
 from cards_core.formats.cardsflow.importer import import_cardsflow
 from cards_core.formats.caspr.files import find_models
-from cards_core.formats.imports.meshes import with_meshes
 from cards_core.formats.imports.model import write_imported
 from cards_core.formats.locate import rods_file
+from cards_core.formats.mesh_copies import with_meshes
 from cards_core.formats.urdf.importer import import_urdf
 from cards_core.formats.xml_lines import parse_xml
 from cards_core.named_files import confinement, import_confinement
@@ -328,7 +328,7 @@ def test_an_import_copies_what_wraps_and_included_files_name_in_the_package(plac
     hand = place.parent / "hand"
     (hand / "meshes").mkdir(parents=True)
     (hand / "meshes" / "h.stl").write_text(STL)
-    (hand / "wrap.stl").write_text(STL)
+    (hand / "wrap.stl").write_text(STL + "\n")  # of other content: equal ones have one copy
     (hand / "package.xml").touch()
     (hand / "model.sdf").write_text(with_wrap("package://hand/wrap.stl"))
     text = (hand / "model.sdf").read_text().replace("in.stl", "meshes/h.stl")
@@ -494,3 +494,14 @@ def test_lists_of_models_are_confined(place, secret, row):
         find_models(place)
     (place / "my_list.csv").write_text("one,.,c.xml,c.xml\n")
     assert [item.problem for item in find_models(place)] == [""]
+
+
+def test_a_place_is_said_once(place):
+    private = place.parents[1] / "private" / "out.stl"
+    with pytest.raises(DescriptionError) as caught:
+        read(place, str(private))
+    assert f": '{private}' is outside of the model (expected" in str(caught.value)
+    with pytest.raises(
+        DescriptionError, match=rf"'\.\./\.\./private/out.stl' is '{private}', out"
+    ):
+        read(place, "../../private/out.stl")

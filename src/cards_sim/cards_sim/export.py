@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-import mujoco
-
+from cards_core.formats.mesh_copies import with_meshes
 from cards_core.formats.mjcf.approximation import Approximation, with_native_paths
-from cards_core.formats.mjcf.scene import tendon_notes
+from cards_core.formats.mjcf.scene import mesh_notes, tendon_notes
 from cards_core.formats.mjcf.writer import to_mjcf
 from cards_core.robot.model import Robot
 from cards_sim.model import accepted, links_in_contact
@@ -31,7 +31,9 @@ class MjcfExport:
     notes: tuple[str, ...]
 
 
-def exported_mjcf(robot: Robot, timestep: float = 1e-3) -> MjcfExport:
+def exported_mjcf(
+    robot: Robot, timestep: float = 1e-3, meshes: Callable[[str], str] | None = None
+) -> MjcfExport:
     """Return a robot as MJCF with spatial tendons and actuators on them.
 
     Links that touch at home do not collide, as in the embedded simulator. Paths that MuJoCo cannot
@@ -40,6 +42,8 @@ def exported_mjcf(robot: Robot, timestep: float = 1e-3) -> MjcfExport:
     Args:
         robot: The robot.
         timestep: [s].
+        meshes: What the file calls the mesh with a URI, e.g. by a path relative to the file;
+            without it absolute paths are written.
 
     Raises:
         DescriptionError: MuJoCo does not accept the robot; the message says why.
@@ -47,20 +51,22 @@ def exported_mjcf(robot: Robot, timestep: float = 1e-3) -> MjcfExport:
     native, changes = with_native_paths(robot)
     comments = {change.muscle: str(change) for change in changes}
 
-    def written(exclude: set[tuple[str, str]]) -> tuple[str, mujoco.MjModel]:
-        text = to_mjcf(
-            native,
+    def written(robot: Robot, exclude: set[tuple[str, str]]) -> str:
+        return to_mjcf(
+            robot,
             timestep=timestep,
             exclude=exclude,
             tendons=True,
             actuators=True,
             tendon_comments=comments,
         )
-        return text, accepted(text, native)
 
-    text, model = written(set())
-    touching = links_in_contact(model, native)
-    if touching:
-        text = written(touching)[0]
+    text = written(native, set())
+    touching = links_in_contact(accepted(text, native), native)
+    if meshes is not None:
+        named = replace(with_meshes(native, meshes), source=None)
+        text = written(named, touching)
+    elif touching:
+        text = written(native, touching)
     notes = [f"{muscle}: {comment}" for muscle, comment in comments.items()]
-    return MjcfExport(text, native, changes, (*notes, *tendon_notes(native)))
+    return MjcfExport(text, native, changes, (*notes, *tendon_notes(native), *mesh_notes(native)))

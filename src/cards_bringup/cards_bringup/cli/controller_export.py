@@ -28,12 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--params-file", metavar="FILE", help="gains and weights (default: config/ROBOT.yaml)"
     )
-    group.add_argument("--json", action="store_true", help="print the report as JSON")
 
 
-def given_options(args: argparse.Namespace) -> list[str]:
-    """Return the options of this format that were given."""
-    names = ("controller", "precision", "params_file", "json")
+def given_options(args: argparse.Namespace, *, json: bool) -> list[str]:
+    """Return the options of this format that were given; `json` says whether that is one."""
+    names = ("controller", "precision", "params_file", *(["json"] if json else []))
     return [f"--{name.replace('_', '-')}" for name in names if getattr(args, name)]
 
 

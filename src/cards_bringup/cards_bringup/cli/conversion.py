@@ -7,13 +7,10 @@ import math
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cards_bringup.cli import controller_export
+from cards_bringup.cli import controller_export, robot_export
 from cards_bringup.option_types import Number
-
-if TYPE_CHECKING:
-    from cards_core.robot.model import Robot
 
 IMPORT_TEXT = "``./cards import``: convert a robot of another program to SDF with muscles."
 
@@ -67,11 +64,9 @@ EXPORT_TEXT = """``./cards export``: a robot in another format, its equations, i
 
 mjcf has spatial tendons and actuators on them, for MuJoCo; urdf has no muscles; sdf is the
 description as CARDS has read it; caspr makes a folder of XML files that CASPR and
-``./cards import caspr`` read. latex, markdown and python have the equations of motion.
+``./cards import caspr`` read. Meshes are copied into a folder meshes/ beside the file, where
+nothing is replaced. latex, markdown and python have the equations of motion.
 controller makes a folder with a C library that needs nothing else, for microcontrollers too."""
-
-ROBOT_FORMATS = ("mjcf", "urdf", "sdf", "caspr")
-"""Formats that hold a robot, not its equations."""
 
 EXPORT_EXAMPLES = """examples:
   ./cards export mjcf roboy_arm -o roboy_arm.xml
@@ -105,7 +100,7 @@ def add_export(subparsers: Any) -> None:
         epilog=EXPORT_EXAMPLES + listed,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    formats = (*ROBOT_FORMATS, "latex", "markdown", "python", "controller")
+    formats = (*robot_export.FORMATS, "latex", "markdown", "python", "controller")
     parser.add_argument("format", choices=formats)
     parser.add_argument("robot", help="name under models/, or the path of an SDF file")
     parser.add_argument(
@@ -162,6 +157,11 @@ def add_export(subparsers: Any) -> None:
         help="maximum predicted size of the equations; inf: no limit",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="of a robot or a controller: print a report as JSON, with the files written",
+    )
     controller_export.add_arguments(parser)
     parser.set_defaults(run=_run_export)
 
@@ -173,14 +173,15 @@ def _run_export(args: argparse.Namespace) -> int:
 
     if args.format == "controller":
         return controller_export.run(args)
-    if given := controller_export.given_options(args):
+    robot = args.format in robot_export.FORMATS
+    if given := controller_export.given_options(args, json=not robot):
         raise CardsError(
             f"{' and '.join(given)} with '{args.format}' (expected: with 'controller' only)"
         )
     if args.output is not None and args.format != "caspr":
         check_new(Path(args.output), force=args.force)
-    if args.format in ROBOT_FORMATS:
-        return _export_robot(args)
+    if robot:
+        return robot_export.run(args)
     from cards_core.dynamics.sympy_backend import (
         SymbolicModel,
         SymbolicOptions,
@@ -218,80 +219,14 @@ def _run_export(args: argparse.Namespace) -> int:
     return 0
 
 
-def _export_robot(args: argparse.Namespace) -> int:
-    """Write a robot in another format."""
-    from cards_core.formats import load, to_sdf
-    from cards_core.formats.urdf.writer import to_urdf
-
-    robot = load(args.robot)
-    notes: list[str] = []
-    if args.format == "caspr":
-        _export_caspr(args, robot)
-        return 0
-    if args.format == "mjcf":
-        from cards_sim.export import exported_mjcf
-
-        export = exported_mjcf(robot)
-        text, notes = export.text, list(export.notes)
-    elif args.format == "urdf":
-        text = to_urdf(robot)
-        notes = [f"{len(robot.muscles)} muscles left out: URDF has none"] if robot.muscles else []
-    else:
-        base = None if args.output is None else Path(args.output).resolve().parent
-        text = to_sdf(robot, base=base)
-    if not args.quiet:
-        for note in notes:
-            print(f"note: {note}", file=sys.stderr)
-    _deliver(args, text)
-    return 0
-
-
-def _export_caspr(args: argparse.Namespace, robot: Robot) -> None:
-    """Write the folder of a robot for CASPR.
-
-    Raises:
-        CardsError: No folder was named, or it cannot be written.
-        DescriptionError: CASPR cannot have this robot.
-    """
-    from cards_core.errors import CardsError
-    from cards_core.formats.caspr import to_caspr, write_caspr
-
-    if args.output is None:
-        raise CardsError("a robot of CASPR has several files (expected: -o and a folder)")
-    export = to_caspr(robot)
-    folder = write_caspr(export, args.output, force=args.force)
-    if not args.quiet:
-        for note in export.notes:
-            print(f"note: {note}", file=sys.stderr)
-        print(f"wrote {folder} and {folder}_list.csv", file=sys.stderr)
-
-
 def _deliver(args: argparse.Namespace, text: str) -> None:
     """Print a text, or write it to the file that was asked for."""
     if args.output is None:
         print(text, end="")
         return
-    _write(Path(args.output), text)
+    robot_export.write_text(Path(args.output), text)
     if not args.quiet:
         print(f"wrote {args.output} ({len(text) / 1000:.0f} kB)", file=sys.stderr)
-
-
-def _write(file: Path, text: str) -> None:
-    """Write a file.
-
-    Raises:
-        CardsError: It cannot be written.
-    """
-    from cards_core.errors import CardsError
-    from cards_core.files import write_atomically
-
-    try:
-        write_atomically(file, text)
-    except OSError as error:
-        reason = error.strerror or error
-        raise CardsError(
-            f"cannot write '{file}': {reason} (expected: -o and a file in a folder that exists)"
-        ) from error
 
 
 class _Progress:

@@ -24,7 +24,8 @@ EXAMPLES = """examples:
 
 Save changes the muscles in the text of the SDF file and nothing else: comments and elements of
 other programs stay. What was there is kept as model.sdf.~1~, ~2~, ... What is not saved is kept
-in model.sdf.unsaved, also when the program is killed.
+in model.sdf.unsaved, also when the program is killed. With -o in another folder the robot takes
+its meshes along, into a folder meshes/ there.
 
 exit code: 0 ended by Ctrl-C with everything saved; 130 ended with unsaved changes, which are kept;
 2 it could not be opened. Step by step: docs/muscle_editor.md
@@ -93,6 +94,12 @@ def run(args: argparse.Namespace) -> int:
         print(f"deleted {discard(robot, args.output)}")
     editor = MuscleEditor(robot, model=args.model, output=args.output, recover=args.recover)
     print(f"opening {editor.base.name} ...", file=sys.stderr, flush=True)
+    if editor.foreign:
+        print(
+            f"note: {editor.file} is not what these changes were made to: another program has "
+            "changed it; Save keeps that as a copy beside it and writes what is open here",
+            flush=True,
+        )
     with _first_interrupt():
         with contextlib.suppress(KeyboardInterrupt):
             page = EditorPage(editor, host=args.host, port=args.port)
@@ -139,10 +146,11 @@ def sdf_of(robot: str) -> str | Path:
         robot: Name, or path of an SDF or URDF.
 
     Raises:
-        CardsError: The URDF cannot be imported, or the folder is something else.
+        CardsError: The URDF cannot be imported, or the folder is something else: an import of
+            what the URDF was before, or of another file.
     """
-    from cards_core.formats.imports.folder import REPORT
     from cards_core.formats.imports.model import write_imported
+    from cards_core.formats.imports.source_file import REPORT
     from cards_core.formats.urdf.importer import import_urdf, is_urdf
 
     path = Path(robot)
@@ -150,9 +158,36 @@ def sdf_of(robot: str) -> str | Path:
         return robot
     model = import_urdf(path)
     folder = path.resolve().parent / model.name
-    if not (folder / f"{REPORT}.json").is_file():
+    if (folder / f"{REPORT}.json").is_file():
+        _check_import(folder, path)
+    else:
         print(f"imported to {write_imported(model, folder.parent)}: {model.summary()}", flush=True)
     return folder / "model.sdf"
+
+
+def _check_import(folder: Path, urdf: Path) -> None:
+    """Refuse to open the import of something else in the place of a URDF."""
+    from cards_core.errors import CardsError
+    from cards_core.formats.imports.source_file import relation_to, source_name
+
+    relation = relation_to(folder, urdf)
+    if relation == "same":
+        return
+    file, parent = shlex.quote(str(urdf)), shlex.quote(str(folder.parent))
+    again = f"./cards import urdf {file} -o {parent} --force, which keeps a changed model.sdf as "
+    again += "model.sdf.~1~"
+    problem = {
+        "changed": f"was imported from {urdf.name} before that was changed",
+        "unknown": f"was imported from {source_name(folder)}, by a version that has not kept "
+        "its content",
+        "other": f"was imported from another file, {source_name(folder)}",
+    }[relation]
+    if relation == "other":
+        again = f"./cards import urdf {file} -o {parent} --name NAME"
+    raise CardsError(
+        f"{folder} {problem} (expected: {again}; or ./cards edit "
+        f"{shlex.quote(str(folder / 'model.sdf'))} as it is)"
+    )
 
 
 @contextlib.contextmanager

@@ -27,15 +27,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from cards_bringup.gazebo.process import STOP_TIME
 from cards_bringup.nodes import launch_arguments
-from cards_core.errors import CardsError, UnknownNameError
-from cards_core.formats.locate import find_model, has_rods
+from cards_core.errors import UnknownNameError
+from cards_core.formats.locate import find_model, has_rods, model_file
+from cards_core.named_files import is_folder
 from cards_core.shared_files import find_file, shared_folder, shared_folders
 from cards_core.yaml_fields import Field, read_yaml
 
@@ -182,9 +183,8 @@ def read(robot: str) -> NodeList:
     """
     try:
         file = find_file(robot, folder="config", suffix=SUFFIX)
-    except UnknownNameError:
-        if not _is_model(robot):
-            raise
+    except UnknownNameError as unknown:
+        _check_model(robot, unknown.known)
     else:
         if file.suffix in (".yaml", ".yml"):
             return read_file(file)
@@ -193,12 +193,15 @@ def read(robot: str) -> NodeList:
     return standard_list(file) if shipped is None else read_file(shipped)
 
 
-def _is_model(robot: str) -> bool:
+def _check_model(robot: str, lists: Sequence[str]) -> None:
+    """Refuse what is neither a model nor the name of a list."""
+    if is_folder(Path(robot)):
+        model_file(Path(robot))
     try:
         find_model(robot)
-    except CardsError:
-        return False
-    return True
+    except UnknownNameError as error:
+        known = sorted({*error.known, *lists})
+        raise UnknownNameError("model or file", error.name, known) from None
 
 
 def _shipped_list(model: Path) -> Path | None:

@@ -65,9 +65,10 @@ class Observer(Node):
         qos = QoSProfile(
             history=HistoryPolicy.KEEP_LAST, depth=DEPTH, reliability=ReliabilityPolicy.RELIABLE
         )
-        self.create_subscription(JointState, "muscle_states", self._state, qos, raw=True)
-        command: Any = self._command  # rclpy's types know no information with raw messages
-        self.create_subscription(JointState, "force_command", command, qos, raw=True)
+        # rclpy's types know no information with raw messages
+        callbacks: dict[str, Any] = {"muscle_states": self._state, "force_command": self._command}
+        for topic, callback in callbacks.items():
+            self.create_subscription(JointState, topic, callback, qos, raw=True)
 
     def _read(self, data: bytes) -> Any:
         if len(data) > LARGEST:
@@ -75,8 +76,8 @@ class Observer(Node):
             return None
         return deserialize_message(data, JointState)
 
-    def _state(self, data: bytes) -> None:
-        now, message = time.monotonic(), self._read(data)
+    def _state(self, data: bytes, info: Mapping[str, int]) -> None:
+        now, message = _arrival(info), self._read(data)
         if message is None:
             return
         found = dict(zip(message.name, message.effort, strict=False))
@@ -84,7 +85,7 @@ class Observer(Node):
         self.states.append((now, _seconds(message), tensions))
 
     def _command(self, data: bytes, info: Mapping[str, int]) -> None:
-        now, message = time.monotonic(), self._read(data)
+        now, message = _arrival(info), self._read(data)
         missed = count_missed(self._due, info["publication_sequence_number"])
         if message is not None:
             self.commands.append((now, _seconds(message), self._valid(message), missed))
@@ -120,6 +121,15 @@ def read_seen(path: Path) -> Seen:
     """Return what an observer saved. Raises `OSError`."""
     with np.load(path) as data:
         return Seen(**{name: data[name] for name in data.files})
+
+
+def _arrival(info: Mapping[str, int]) -> float:
+    """Return when the middleware got a message, on the monotonic clock, [s].
+
+    In a flood it is taken from the queue up to a second later.
+    """
+    waited = max(0, time.time_ns() - info["received_timestamp"])
+    return time.monotonic() - 1e-9 * waited
 
 
 def _seconds(message: Any) -> float:

@@ -16,7 +16,7 @@ def test_writes_each_format(tmp_path, capsys):
         ("urdf", '<robot name="planar_2r">'),
         ("sdf", '<model name="planar_2r">'),
     ):
-        file = tmp_path / kind
+        file = tmp_path / ("arm.xml" if kind == "mjcf" else kind)
         assert cli.main(["export", kind, "planar_2r", "-o", str(file)]) == 0
         assert mark in file.read_text()
         out, err = capsys.readouterr()

@@ -1,5 +1,6 @@
 """``./cards edit``: what it opens, how it ends, and that nothing is lost."""
 
+import json
 import os
 import re
 import signal
@@ -72,6 +73,49 @@ def test_a_urdf_is_imported_once_and_gets_muscles(tmp_path, visit, capsys):
     assert urdf.read_bytes() == example.read_bytes()
 
 
+def test_a_urdf_is_not_taken_for_what_was_imported_before(tmp_path, visit, capsys):
+    example = Path(__file__).resolve().parents[4] / "examples" / "urdf_arm" / "arm.urdf"
+    urdf, other = tmp_path / "arm.urdf", tmp_path / "second.urdf"
+    urdf.write_bytes(example.read_bytes())
+    visit(lambda page: None)
+    assert main(["edit", str(urdf), "--port", "0"]) == 0
+    before = (tmp_path / "urdf_arm" / "model.sdf").read_bytes()
+    other.write_bytes(example.read_bytes())
+    assert main(["edit", str(other), "--port", "0"]) == 0  # of the same content
+    other.write_bytes(example.read_bytes() + b"<!-- another -->")
+    capsys.readouterr()
+    assert main(["edit", str(other), "--port", "0"]) == 2
+    said = capsys.readouterr().err
+    assert f"{tmp_path / 'urdf_arm'} was imported from another file, arm.urdf (expected: " in said
+    assert f"./cards import urdf {other} -o {tmp_path} --name NAME; or ./cards edit " in said
+    urdf.write_bytes(example.read_bytes() + b"<!-- changed -->")
+    assert main(["edit", str(urdf), "--port", "0"]) == 2
+    said = capsys.readouterr().err
+    assert "was imported from arm.urdf before that was changed" in said
+    assert f"./cards import urdf {urdf} -o {tmp_path} --force, which keeps a changed" in said
+    assert (tmp_path / "urdf_arm" / "model.sdf").read_bytes() == before
+    # what it says is so
+    with (tmp_path / "urdf_arm" / "model.sdf").open("ab") as file:
+        file.write(b"<!-- mine -->")
+    assert main(["import", "urdf", str(other), "-o", str(tmp_path), "--force"]) == 2
+    said = capsys.readouterr().err
+    assert f"is not replaced by {other} (expected: --name, another folder, or delete" in said
+    assert main(["import", "urdf", str(other), "-o", str(tmp_path), "--name", "my second"]) == 0
+    assert load(tmp_path / "my_second").name == "my_second"
+    assert main(["import", "urdf", str(urdf), "-o", str(tmp_path), "--force"]) == 0
+    kept = tmp_path / "urdf_arm" / "model.sdf.~1~"
+    assert kept.read_bytes() == before + b"<!-- mine -->"
+    assert main(["edit", str(urdf), "--port", "0"]) == 0
+    # a report of old does not say what the file was
+    report = tmp_path / "urdf_arm" / "import_report.json"
+    data = json.loads(report.read_text())
+    del data["source_file"]
+    report.write_text(json.dumps(data))
+    capsys.readouterr()
+    assert main(["edit", str(urdf), "--port", "0"]) == 2
+    assert "by a version that has not kept its content" in capsys.readouterr().err
+
+
 def test_saved_changes_are_in_the_file(file, visit, capsys):
     def actions(page):
         page.session.change("move", move)
@@ -101,7 +145,10 @@ def test_unsaved_changes_are_kept_until_somebody_decides(file, visit, capsys):
     assert main(["edit", str(file), "--port", "0"]) == 2
     assert "--recover to go on with them, or --discard" in capsys.readouterr().err
     visit(lambda page: page.save())
+    file.write_bytes(file.read_bytes() + b"<!-- theirs -->")
     assert main(["edit", str(file), "--port", "0", "--recover"]) == 0
+    assert "another program has changed it; Save keeps that" in capsys.readouterr().out
+    assert file.with_name("model.sdf.~1~").read_bytes().endswith(b"<!-- theirs -->")
     assert load(file).muscle("cable_1").path[1].position[0] == 0.123
     assert not file.with_name("model.sdf.unsaved").exists()
 

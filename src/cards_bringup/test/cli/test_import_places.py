@@ -58,8 +58,8 @@ CASES = [
     ("urdf arm.urdf --muscles deep.yaml", "deep.yaml: nested too deeply"),
     ("cardsflow cardsflow -o arm.xml", "arm.xml is no folder"),
     ("cad folder", "folder: is a folder (expected: a file with one of .step"),
-    ("cad arm", "arm: has no ending (expected: a file with one of .step"),
-    ("cad arm.urdf", "arm.urdf: the ending '.urdf' is unknown"),
+    ("cad arm", "arm:1: <mujoco>: not a CAD file (an MJCF) (expected: ./cards import mjcf arm -o"),
+    ("cad arm.urdf", "arm.urdf:3: robot 'urdf_arm': not a CAD file (a URDF)"),
     ("cad none.step", "none.step: no such file"),
 ]  # fmt: skip
 CASES += [(f"{name} /dev/null", "/dev/null: ") for name in IMPORTERS]

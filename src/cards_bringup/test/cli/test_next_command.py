@@ -70,4 +70,55 @@ def test_cad_files_say_what_comes_first(tmp_path, monkeypatch, capsys):
     ):
         find_model("my arm.step")
     assert main(["demo", "my arm.step"]) == 2
-    assert "is a CAD file, no SDF" in capsys.readouterr().err
+    assert "is a CAD file, not an SDF" in capsys.readouterr().err
+
+
+OSIM = '<OpenSimDocument Version="40000"><Model name="leg"/></OpenSimDocument>'
+SDF = '<sdf version="1.11"><model name="arm"><link name="a"/></model></sdf>'
+FILES = {
+    "arm.urdf": ("urdf", '<robot name="arm"><link name="a"/></robot>', "a URDF"),
+    "arm.xml": ("mjcf", MJCF, "an MJCF"),
+    "leg.osim": ("opensim", OSIM, "an OpenSim model"),
+    "arm.sdf": ("cardsflow", SDF, "an SDF"),
+    "arm.step": ("cad", "ISO-10303-21;", "is a CAD file"),
+}
+READS = {"cad": ("arm.sdf",), "cardsflow": ("arm.sdf",)}
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("importer", ["cad", "caspr", "cardsflow", "urdf", "mjcf", "opensim"])
+def test_each_importer_names_the_right_one(tmp_path, monkeypatch, capsys, importer, file):
+    monkeypatch.chdir(tmp_path)
+    right, text, what = FILES[file]
+    Path(file).write_text(text)
+    if importer == right or file in READS.get(importer, ()):
+        return
+    assert main(["import", importer, file]) == 2
+    said = capsys.readouterr().err
+    assert what in said
+    assert f"./cards import {right} {file} " in said
+    assert said.startswith(f"error: {file}")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("importer", ["cardsflow", "urdf", "mjcf", "opensim"])
+@pytest.mark.parametrize("text", ["", " \n\t"])
+def test_an_empty_file_is_said_to_be_empty(tmp_path, capsys, importer, text):
+    file = tmp_path / "x.xml"
+    file.write_text(text)
+    assert main(["import", importer, str(file)]) == 2
+    assert f"error: {file}: is empty (expected: an XML document)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["demo", "check", "edit"])
+def test_what_is_no_model_is_said_to_be_none(tmp_path, monkeypatch, capsys, command):
+    monkeypatch.chdir(tmp_path)
+    Path("mine").mkdir()
+    assert main([command, "nothere.sdf"]) == 2
+    said = capsys.readouterr().err
+    assert "no model or file named 'nothere.sdf'" in said
+    assert "wrap_elbow" in said
+    assert main([command, "./mine"]) == 2
+    assert "mine: the folder holds no model (expected: model.config or model.sdf)" in (
+        capsys.readouterr().err
+    )

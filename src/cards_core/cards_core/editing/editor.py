@@ -2,20 +2,28 @@
 
 The file is written in place (`cards_core.formats.sdf.muscle_text`), whole or not at all, and never
 without a copy of what was there. What is not saved is kept in a file of its own beside it, for a
-later run to go on with.
+later run to go on with; it says which content of the file the changes were made to.
+
+A robot that is saved in another folder takes its meshes along, see
+`cards_core.formats.sdf.moved_text`.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cards_core.editing.block_checks import check_block, drafts, without_drafts
 from cards_core.errors import CardsError
 from cards_core.files import back_up, write_atomically
 from cards_core.formats.locate import find_model, has_rods
+from cards_core.formats.mesh_copies import MeshCopies
+from cards_core.formats.sdf.moved_text import moved_text
 from cards_core.formats.sdf.muscle_text import EditedBlock, MuscleText, with_block, written
 from cards_core.formats.sdf.reader import read_sdf
 from cards_core.robot.model import Robot
@@ -25,6 +33,9 @@ Operation = Callable[[EditedBlock], EditedBlock]
 
 UNSAVED = ".unsaved"
 """Added to the name of a file for what was not saved."""
+
+_BASE = re.compile(rb"\n<!-- ./cards edit: changes of a file with SHA-256 ([0-9a-z]+) -->\n\Z")
+_NO_FILE = "none"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +53,14 @@ class Saved:
     Attributes:
         file: The file.
         backup: Copy of what was there before; None if nothing was.
+        foreign: Whether the copy has changes of another program that the file does not have.
+        meshes: Number of meshes that were copied into the folder of the file.
     """
 
     file: Path
     backup: Path | None
+    foreign: bool = False
+    meshes: int = 0
 
 
 def unsaved_file(file: Path) -> Path:
@@ -67,11 +82,14 @@ class MuscleEditor:
         file: What is saved to.
         base: The robot as it was read.
         links: Names of its links.
+        foreign: Another program has changed the file since the changes that are recovered were
+            made, or may have: `save` keeps a copy of that, and says so.
 
     Raises:
         UnknownNameError: There is no such robot.
         DescriptionError: It cannot be read, or is a robot of rods.
-        CardsError: There are unsaved changes of an earlier run, or none to recover.
+        CardsError: There are unsaved changes of an earlier run, or none to recover; or the robot
+            cannot be saved in the folder of the output, see `moved_text`.
     """
 
     def __init__(
@@ -97,9 +115,16 @@ class MuscleEditor:
         if recover and not kept.exists():
             raise CardsError(f"{kept} does not exist: there is nothing to recover")
         self._on_disk = self.file.read_bytes() if self.file.is_file() else None
+        self._based_on = _digest(self._on_disk)
         data = kept.read_bytes() if recover else found.read_bytes()
+        self.foreign = False
+        if recover:
+            data, self._based_on = _without_base(data)
+            self.foreign = self._based_on != _digest(self._on_disk)
+        self._source = found.resolve()
         self._text = MuscleText(data, found, model)
         self._model = model
+        self._moved(data)  # what cannot be saved there is said now
         self.base = self._text.robot
         self.links = tuple(link.name for link in self.base.links)
         self._past = [Step("as read", self._text.block)]
@@ -215,8 +240,7 @@ class MuscleEditor:
                 the home pose; the message names the place.
         """
         data = self._text.rewritten(without_drafts(self._past[-1].block))
-        folder = self.file.resolve().parent
-        again = read_sdf(data, model=self._model, base=folder, name=str(self.file))
+        again = replace(self._read(data, self._source.parent), source=self.base.source)
         block = without_drafts(self._past[-1].block)
         if written(again) != written(with_block(self.base, block, self._text.elsewhere)):
             raise CardsError(
@@ -225,8 +249,18 @@ class MuscleEditor:
             )
         return data
 
+    def _read(self, data: bytes, folder: Path) -> Robot:
+        return read_sdf(data, model=self._model, base=folder, name=str(self.file))
+
+    def _moved(self, data: bytes) -> tuple[bytes, MeshCopies | None]:
+        """Return a text of the robot for the folder of the file, and the meshes that go there."""
+        folder = self.file.resolve().parent
+        if folder == self._source.parent:
+            return data, None
+        return moved_text(data, self._source, folder)
+
     def save(self) -> Saved:
-        """Write the file; what was there is copied first.
+        """Write the file, and meshes that it names; what was there is copied first.
 
         Raises:
             CardsError: A muscle is not finished, the robot would not read back, or another
@@ -240,24 +274,29 @@ class MuscleEditor:
                 f"not saved: muscle {', '.join(unfinished)} is not finished (expected: a via "
                 "point at both ends, or remove it)"
             )
-        data = self.text()
+        data, copies = self._moved(self.text())
         there = self.file.read_bytes() if self.file.is_file() else None
         if there != self._on_disk:
             raise CardsError(
-                f"{self.file} was changed by another program since it was opened (expected: save "
-                "under another name with -o, or open it again)"
+                f"{self.file} was changed by another program since it was opened (expected: end "
+                "with Ctrl-C, then --recover, which keeps both: Save makes a copy of that file)"
             )
         backup = None if there is None or there == data else back_up(self.file)
         try:
-            write_atomically(self.file, data)
+            with contextlib.nullcontext() if copies is None else copies.made():
+                if copies is not None:
+                    self._read(data, self.file.resolve().parent)
+                write_atomically(self.file, data)
         except BaseException:
             if backup is not None:
                 backup.unlink(missing_ok=True)
             raise
-        self._on_disk, self._saved = data, block
+        foreign = self.foreign and backup is not None
+        self._on_disk, self._saved, self._based_on = data, block, _digest(data)
+        self.foreign = False
         unsaved_file(self.file).unlink(missing_ok=True)
         self._kept = None
-        return Saved(self.file, backup)
+        return Saved(self.file, backup, foreign, 0 if copies is None else len(copies.new))
 
     def keep_unsaved(self) -> Path | None:
         """Write what is not saved beside the file, once for each state; return where, or None.
@@ -274,9 +313,24 @@ class MuscleEditor:
                 self._kept = None
             return None
         if block is not self._kept:
-            write_atomically(kept, self._text.rewritten(without_drafts(block)))
+            data = self._text.rewritten(without_drafts(block))
+            write_atomically(kept, data + _base_line(self._based_on))
             self._kept = block
         return kept
+
+
+def _digest(data: bytes | None) -> str:
+    return _NO_FILE if data is None else hashlib.sha256(data).hexdigest()
+
+
+def _base_line(digest: str) -> bytes:
+    return f"\n<!-- ./cards edit: changes of a file with SHA-256 {digest} -->\n".encode()
+
+
+def _without_base(data: bytes) -> tuple[bytes, str]:
+    """Return unsaved text, and the SHA-256 of what it changes; empty if it does not say."""
+    found = _BASE.search(data)
+    return (data, "") if found is None else (data[: found.start()], found[1].decode())
 
 
 def discard(source: str | os.PathLike[str], output: Path | None = None) -> Path:

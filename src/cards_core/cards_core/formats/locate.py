@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from cards_core.checks import check_kind
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
-from cards_core.formats.imports.next_command import CAD, cad_command
+from cards_core.formats.imports.next_command import refuse_cad
 from cards_core.formats.sdf.schema import VERSIONS
 from cards_core.formats.sdf.values import required, text_of
 from cards_core.formats.xml_lines import XmlElement, parse_xml, shorten
@@ -26,6 +26,7 @@ from cards_core.named_files import (
     is_folder,
     model_folders,
     named_folder,
+    outside,
     resource_folders,
 )
 from cards_core.parameters.parameter_file import own_parameters
@@ -77,10 +78,7 @@ def find_model(name_or_path: str | os.PathLike[str]) -> Path:
         if is_folder(path) and (os.sep in text or _has_model(path)):
             return model_file(path)
         if _is_file(path):
-            if path.suffix.lower() in CAD:
-                raise DescriptionError(
-                    "is a CAD file, no SDF", source=text, expected=cad_command(path)
-                )
+            refuse_cad(path, "an SDF")
             return path
         # a path that leads nowhere is not a name; ".." would leave the model folders
         if path.name == text and text not in (".", ".."):
@@ -186,7 +184,7 @@ def rods_file(file: Path, plugins: Iterable[XmlElement]) -> Path:
         allowed = confinement(file.resolve().parent)
         if not allowed.holds(beside):
             raise DescriptionError(
-                f"'{beside}' is '{beside.resolve()}', outside of the model",
+                outside(str(beside), beside, "the model"),
                 source=str(file),
                 expected=allowed.expected,
             )
@@ -204,7 +202,7 @@ def _check_confined(element: XmlElement, file: Path, document: Path) -> None:
     allowed = confinement(document.resolve().parent)
     if not allowed.holds(file):
         raise element.error(
-            f"'{shorten(text_of(element))}' is '{file.resolve()}', outside of the model",
+            outside(text_of(element), file, "the model"),
             allowed.expected,
         )
 
@@ -273,9 +271,7 @@ def find_resource(uri: str, element: XmlElement, base: Path | None) -> Path:
         if base and separator and scheme == "model":
             beside = named_folder(base.parent, name.partition("/")[0])
         if allowed is not None and not allowed.holds(found, beside):
-            raise element.error(
-                f"'{shorten(uri)}' is '{found}', outside of the model", allowed.expected
-            )
+            raise element.error(outside(uri, found, "the model"), allowed.expected)
         return found
     places = ", ".join(str(p.parent) for p in searched[:8]) or "no folder (text without a file)"
     raise element.error(f"'{shorten(uri)}' was not found", f"a file or folder in {places}")

@@ -136,6 +136,8 @@ def parse_xml(source: XmlSource, *, name: str | None = None) -> XmlElement:
         raise DescriptionError(
             f"{len(data)} bytes long", source=title, expected=f"at most {MAX_BYTES} bytes"
         )
+    if not data.strip():
+        raise DescriptionError("is empty", source=title, expected="an XML document")
     parser = None
     try:
         encoded = data.encode("utf-8") if isinstance(data, str) else data

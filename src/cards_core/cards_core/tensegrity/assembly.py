@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cards_core.named_files import Confinement, confinement
+from cards_core.named_files import Confinement, confinement, outside
 from cards_core.names import EXPECTED, name_problem
 from cards_core.tensegrity.builders import Builder, nasa_defaults, read_builders
 from cards_core.tensegrity.mating import mate
@@ -213,7 +213,7 @@ class _Reader:
             )
         if not self.allowed.holds(source):
             raise entry["path"].error(
-                f"'{source}' is '{source.resolve()}', outside of the structure's folder",
+                outside(str(source), source, "the structure's folder"),
                 self.allowed.expected,
             )
         known = {child.name for child in part.parts}

@@ -251,3 +251,26 @@ def test_a_robot_without_muscles_that_take_a_tension(tmp_path):
     )
     with pytest.raises(DescriptionError, match="no muscle of the robot takes a tension"):
         read_specification(file, ligament)
+
+
+@pytest.mark.parametrize(
+    ("written", "quoted", "expected"),
+    [("1", '"1"', '"1"'), ("007", '"007"', '"007"'), ("[2, 1]", '["2", "1"]', '"2"')],
+)
+def test_names_that_look_like_numbers_are_to_be_quoted(tmp_path, written, quoted, expected):
+    robot = load("planar_2r")
+    names = ("1", "2", "007", "other")
+    robot = replace(
+        robot,
+        muscles=tuple(replace(m, name=n) for m, n in zip(robot.muscles, names, strict=True)),
+    )
+    file = tmp_path / "fit.yaml"
+    file.write_text(GOOD.replace("cable_1", written))
+    with pytest.raises(DescriptionError, match=r"fit.yaml:4: .*muscle.* without quotes") as caught:
+        read_specification(file, robot)
+    assert str(caught.value).endswith(f"no text (expected: {expected})")
+    file.write_text(GOOD.replace("cable_1", quoted))
+    assert read_specification(file, robot).variables.points
+    file.write_text(GOOD.replace("cable_1", "3"))
+    with pytest.raises(DescriptionError, match=r"is 3 \(expected: one of 1, 2, 007, other"):
+        read_specification(file, robot)

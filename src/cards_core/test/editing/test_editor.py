@@ -3,6 +3,7 @@
 import errno
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from cards_core.formats.locate import find_model
 from cards_core.formats.sdf.checks import home_poses
 from cards_core.formats.sdf.muscle_text import EditedMuscle
 from cards_core.robot.actuators import ACTUATORS
-from cards_core.robot.elements import Sphere, ViaPoint, Wrap, WrapSurface
+from cards_core.robot.elements import Mesh, Sphere, ViaPoint, Wrap, WrapSurface
 from cards_core.spatial import Pose
 
 
@@ -138,6 +139,55 @@ def test_another_program_is_not_overwritten(file):
         editor.save()
     assert file.read_bytes() == theirs
     assert editor.unsaved
+
+
+def test_recovered_changes_keep_what_another_program_wrote(file):
+    editor = MuscleEditor(file)
+    moved(editor, 0.03)
+    theirs = file.read_bytes().replace(b'name="humerus"', b'name="humerus" ')
+    file.write_bytes(theirs)
+    with pytest.raises(CardsError, match=r"another program .*--recover, which keeps both"):
+        editor.save()
+    kept = editor.keep_unsaved()
+    for _ in range(2):  # it is not forgotten by looking
+        again = MuscleEditor(file, recover=True)
+        assert again.foreign
+        moved(again, 0.04)
+        assert again.keep_unsaved() == kept
+    again = MuscleEditor(file, recover=True)
+    saved = again.save()
+    assert saved.foreign
+    assert saved.backup.read_bytes() == theirs
+    assert load(file).muscles[0].path[0].position[0] == 0.04
+    assert b"SHA-256" not in file.read_bytes()
+    assert not kept.exists()
+    moved(again, 0.05)
+    assert not again.save().foreign
+
+
+@pytest.mark.parametrize("change", ["nothing", "unmarked", "deleted", "output", "new output"])
+def test_recovering_knows_whether_the_file_is_what_it_was(file, tmp_path, change):
+    output = tmp_path / "out.sdf" if "output" in change else None
+    editor = MuscleEditor(file, output=output)
+    moved(editor, 0.03)
+    kept = editor.keep_unsaved()
+    if change == "unmarked":  # as by an older version
+        kept.write_bytes(kept.read_bytes().rpartition(b"\n<!-- ./cards")[0])
+    if change == "new output":
+        output.write_bytes(b"<sdf/>")
+    target = file if output is None else output
+    again = MuscleEditor(file, output=output, recover=True)
+    assert again.foreign == (change in ("unmarked", "new output"))
+    before = target.read_bytes() if target.exists() else None
+    if change == "deleted":
+        target.unlink()
+        with pytest.raises(CardsError, match="changed by another program"):
+            again.save()
+        return
+    saved = again.save()
+    assert (None if saved.backup is None else saved.backup.read_bytes()) == before
+    assert saved.foreign == again.foreign or change in ("unmarked", "new output")
+    assert load(target).muscles[0].path[0].position[0] == 0.03
 
 
 def test_a_full_disk_leaves_the_file_and_says_so(file, monkeypatch):
@@ -282,6 +332,104 @@ def test_output_elsewhere_leaves_the_robot_alone(file, tmp_path):
     assert editor.save().backup is None
     assert file.read_bytes() == before
     assert load(out).muscles[0].path[0].position[0] == 0.03
+
+
+MESHES = {"meshes/skin.stl": "skin", "skin.stl": "another skin", "knob.stl": "knob"}
+
+
+@pytest.fixture
+def with_meshes(file, tmp_path):
+    """A robot with meshes, and one for a wrap surface, in ``lab/arm`` with others beside it."""
+    folder = tmp_path / "lab" / "arm"
+    for name, text in MESHES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    text = file.read_text()
+    shapes = "".join(
+        f"<visual name='v{i}'><geometry><mesh><uri><!-- here --> {name}</uri></mesh></geometry>"
+        "</visual>\n"
+        for i, name in enumerate(("meshes/skin.stl", "skin.stl", f"file://{folder}/skin.stl"))
+    )
+    text = text.replace("<inertial>", f"{shapes}<inertial>", 1)
+    wall = "<wrap_surface name='k' link='humerus'><mesh uri='knob.stl'/></wrap_surface>"
+    text = text.replace("<muscle ", f"{wall}\n<muscle ", 1)
+    (folder / "model.sdf").write_text(text)
+    return folder / "model.sdf"
+
+
+def mesh_contents(robot):
+    visuals = [v for link in robot.links for v in link.visuals if isinstance(v.geometry, Mesh)]
+    walls = [s for s in robot.wrap_surfaces if isinstance(s.geometry, Mesh)]
+    paths = [Path(item.geometry.uri) for item in (*visuals, *walls)]
+    return [path.read_text() for path in paths], paths
+
+
+def test_a_robot_takes_its_meshes_to_another_folder(with_meshes, tmp_path):
+    out = tmp_path / "other" / "arm.sdf"
+    (out.parent / "meshes").mkdir(parents=True)
+    (out.parent / "meshes" / "skin.stl").write_text("mine")
+    before = with_meshes.read_bytes()
+    editor = MuscleEditor(with_meshes, output=out)
+    moved(editor, 0.03)
+    assert [p.name for p in out.parent.rglob("*.stl")] == ["skin.stl"]
+    assert editor.save().meshes == 3
+    with_meshes.parents[1].rename(tmp_path / "gone")
+    texts, paths = mesh_contents(load(out))
+    assert texts == ["skin", "another skin", "another skin", "knob"]
+    assert [str(path.relative_to(out.parent)) for path in paths] == [
+        "meshes/meshes/skin.stl",
+        "meshes/arm/skin.stl",
+        "meshes/arm/skin.stl",
+        "meshes/knob.stl",
+    ]
+    assert (out.parent / "meshes" / "skin.stl").read_text() == "mine"
+    assert out.read_text().count("<!-- here -->") == 3
+    assert len(out.read_bytes().splitlines()) == len(before.splitlines())
+
+
+def test_saving_there_again_copies_nothing_twice(with_meshes, tmp_path):
+    out = tmp_path / "other" / "arm.sdf"
+    out.parent.mkdir()
+    editor = MuscleEditor(with_meshes, output=out)
+    moved(editor, 0.03)
+    first = editor.save()
+    editor.undo()
+    second = editor.save()
+    assert (first.meshes, second.meshes) == (3, 0)
+    assert len(list(out.parent.rglob("*.stl"))) == 3
+    again = MuscleEditor(out)  # its own file now
+    moved(again, 0.05)
+    again.save()
+    assert mesh_contents(load(out))[0] == ["skin", "another skin", "another skin", "knob"]
+
+
+def test_a_save_that_fails_there_leaves_no_meshes(with_meshes, tmp_path, monkeypatch):
+    out = tmp_path / "other" / "arm.sdf"
+    out.parent.mkdir()
+    editor = MuscleEditor(with_meshes, output=out)
+    moved(editor, 0.03)
+
+    def full(path, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr("cards_core.editing.editor.write_atomically", full)
+    with pytest.raises(OSError, match="No space left"):
+        editor.save()
+    assert not list(out.parent.iterdir())
+
+
+def test_what_cannot_be_saved_there_is_said_at_the_start(file, tmp_path):
+    whole = tmp_path / "lab" / "whole.sdf"
+    whole.parent.mkdir()
+    (whole.parent / "hand.sdf").write_bytes(find_model("planar_2r").read_bytes())
+    whole.write_text(
+        file.read_text().replace("<joint", "<include><uri>hand.sdf</uri></include>\n<joint", 1)
+    )
+    (tmp_path / "other").mkdir()
+    with pytest.raises(CardsError, match=r"whole.sdf:\d+: .*'hand.sdf' is not found from .*other"):
+        MuscleEditor(whole, output=tmp_path / "other" / "x.sdf")
+    (tmp_path / "other" / "meshes").write_text("mine")
+    assert MuscleEditor(file, output=tmp_path / "other" / "x.sdf").file.parent.name == "other"
 
 
 def test_provenance_must_fit():

@@ -404,6 +404,8 @@ def test_command(tmp_path, capsys):
     assert "exists already" in capsys.readouterr().err
     assert main([str(SAMPLE), "-o", str(tmp_path), "--force", "-q"]) == 0
     assert main([str(tmp_path / "none")]) == 2
+    assert main([str(SAMPLE), "-o", str(tmp_path), "--name", "second arm", "-q"]) == 0
+    assert load(tmp_path / "second_arm").name == "second_arm"
     assert main([str(SAMPLE)]) == 0
     assert "nothing written" in capsys.readouterr().out
 

@@ -11,6 +11,7 @@ import pytest
 
 from cards_core.errors import CardsError
 from cards_core.formats.imports.folder import write_import_folder
+from cards_core.formats.imports.source_file import relation_to, source_name
 
 OURS = {"model.sdf": "one", "model.config": "c", "meshes/a.stl": "a", "import_report.md": "r"}
 NEXT = {"model.sdf": "two", "model.config": "c", "meshes/b.stl": "b", "import_report.md": "r"}
@@ -237,3 +238,56 @@ def test_random_changes_never_lose_a_byte_of_the_user(tmp_path):
         found = {p.read_text() for p in folder.rglob("*") if p.is_file()}
         assert mine <= found, case
         assert {name: (folder / name).read_text() for name in OURS} == OURS, case
+
+
+# Which file it was imported from ---------------------------------------------------------------
+
+
+@pytest.fixture
+def sources(tmp_path):
+    for name in ("a/arm.urdf", "b/arm.urdf", "a/other.urdf"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    return tmp_path
+
+
+def test_a_folder_knows_the_file_it_was_imported_from(sources):
+    file = sources / "a" / "arm.urdf"
+    folder = write(sources, OURS, source=file)
+    entry = json.loads((folder / "import_report.json").read_text())["source_file"]
+    digest = hashlib.sha256(b"a/arm.urdf").hexdigest()
+    assert entry == {"path": "../a/arm.urdf", "sha256": digest}
+    assert source_name(folder) == "arm.urdf"
+    assert relation_to(folder, file) == "same"
+    assert relation_to(folder, sources / "b" / "arm.urdf") == "other"
+    assert relation_to(folder, sources / "a" / "other.urdf") == "other"
+    (sources / "b" / "copy.urdf").write_text("a/arm.urdf")
+    assert relation_to(folder, sources / "b" / "copy.urdf") == "same"
+    file.write_text("later")
+    assert relation_to(folder, file) == "changed"
+    (sources / "c").mkdir()
+    file.rename(sources / "c" / "arm.urdf")  # it moved
+    assert relation_to(folder, sources / "c" / "arm.urdf") == "changed"
+    assert relation_to(folder, sources / "a" / "other.urdf") == "other"
+
+
+def test_an_import_of_another_file_is_not_replaced(sources):
+    file = sources / "a" / "arm.urdf"
+    write(sources, OURS, source=file)
+    before = content(sources)
+    with pytest.raises(CardsError, match=r"from another file, arm.urdf, .*--name, another folder"):
+        write(sources, NEXT, source=sources / "b" / "arm.urdf", force=True, other_name="--name")
+    assert content(sources) == before
+    file.write_text("later")
+    folder = write(sources, NEXT, source=file, force=True)
+    assert content(folder) == NEXT
+    assert relation_to(folder, file) == "same"
+
+
+@pytest.mark.parametrize(("named", "relation"), [("x/arm.urdf", "unknown"), ("b.urdf", "other")])
+def test_reports_of_old_have_the_name_of_the_file_alone(sources, named, relation):
+    folder = write(sources, OURS)
+    (folder / "import_report.json").write_text(json.dumps({"source": named}))
+    assert relation_to(folder, sources / "a" / "arm.urdf") == relation
+    (folder / "import_report.json").write_text("no JSON")
+    assert relation_to(folder, sources / "a" / "arm.urdf") == "unknown"

@@ -63,7 +63,8 @@ def test_labels_name_the_element_in_words():
     ("text", "line", "message"),
     [
         ("<a>\n<b>\n</a>", 3, "mismatched tag"),
-        ("", 1, "no element found"),
+        ("", None, "is empty"),
+        ("<!-- a -->\n", 2, "no element found"),
         ("<a>\n  <b x=1/>\n</a>", 2, "malformed XML"),
         ('<!DOCTYPE a [\n<!ENTITY e "x">]><a>&e;</a>', 2, "declares the entity 'e'"),
         ('<!DOCTYPE a SYSTEM "a.dtd">\n<a>&e;</a>', 2, "uses the entity '&e;'"),

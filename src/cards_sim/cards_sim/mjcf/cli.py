@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from cards_core.formats.imports.command import (
     Progress,
+    add_name_option,
     add_output_options,
     import_command,
     nonempty,
@@ -61,9 +62,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("file", type=nonempty, metavar="FILE", help="MJCF file")
     add_output_options(parser)
-    parser.add_argument(
-        "--name", type=nonempty, metavar="NAME", help="name of the robot (default: the model's)"
-    )
+    add_name_option(parser)
     parser.add_argument(
         "--keyframe",
         type=nonempty,

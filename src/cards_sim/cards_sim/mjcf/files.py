@@ -18,6 +18,7 @@ from pathlib import Path
 import mujoco
 
 from cards_core.errors import CardsError, DescriptionError
+from cards_core.formats.imports.next_command import refuse_cad, wrong_root
 from cards_core.formats.xml_lines import XmlElement, parse_xml, shorten
 from cards_core.named_files import Confinement, import_confinement
 from cards_sim.mujoco_warnings import quiet_mujoco
@@ -139,10 +140,14 @@ class _Reading:
             above: Files of the models that it is attached to, resolved.
             level: Number of these models.
         """
+        refuse_cad(path, "an MJCF")
         main = parse_xml(path)
         if main.tag != "mujoco":
-            raise main.error(
-                f"the root element is <{shorten(main.tag)}>", "MJCF, whose root is <mujoco>"
+            raise wrong_root(
+                main,
+                "an MJCF",
+                "MJCF, whose root is <mujoco>",
+                seems=f"the root element is <{shorten(main.tag)}>",
             )
         if path.suffix != ".xml":
             ending = f"the ending '{shorten(path.suffix)}'" if path.suffix else "no ending"

@@ -53,7 +53,8 @@ def test_damaged_files_are_refused_with_their_place(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("<robot name='a'/>", 1, "expected: MJCF"),
+        ("<robot name='a'/>", 1, "not an MJCF (a URDF) (expected: ./cards import urdf"),
+        ("<arm/>", 1, "not an MJCF (the root element is <arm>) (expected: MJCF, whose root is"),
         ("<mujoco>\n<include file='none.xml'/></mujoco>", 2, "none.xml"),
         ("<mujoco>\n<include file='model.xml'/></mujoco>", 2, "included twice"),
         ("<mujoco>\n<include/></mujoco>", 2, "has no 'file'"),

@@ -178,8 +178,14 @@ class EditorPage(Page[EditorView]):
             saved = self.session.save()
         except OSError as error:
             raise CardsError(f"{error.filename}: {error.strerror}: not saved") from error
-        backup = "" if saved.backup is None else f"; before: {saved.backup.name}"
-        self.say(f"saved {saved.file}{backup}")
+        said = f"saved {saved.file}"
+        if saved.meshes:
+            said += f" and {saved.meshes} mesh{'' if saved.meshes == 1 else 'es'} beside it"
+        if saved.backup is not None:
+            said += f"; before: {saved.backup.name}"
+        if saved.foreign:
+            said += ", with changes of another program that this file does not have"
+        self.say(said)
 
     # Page -------------------------------------------------------------------------------------
 

@@ -174,7 +174,7 @@ class _Reader:
         names = [m.name for m in self._robot.muscles]
         if item.value == "all":
             return list(range(len(names)))
-        if isinstance(item.value, str):
+        if not isinstance(item.value, list):
             return [names.index(item.text(names))]
         return [names.index(one.text(names)) for one in item.items()]
 

@@ -19,6 +19,7 @@ from cards_core.formats.cad.report import candidate_section, feature_data
 from cards_core.formats.cad.worker import TOLERANCE
 from cards_core.formats.imports.command import (
     Progress,
+    add_name_option,
     add_output_options,
     import_command,
     nonempty,
@@ -55,6 +56,7 @@ def make_parser() -> argparse.ArgumentParser:
         "assembly", metavar="ASSEMBLY", nargs="?", help="a .step, .stp, .FCStd or .sdf file"
     )
     add_output_options(parser)
+    add_name_option(parser)
     parser.add_argument(
         "--config", type=nonempty, metavar="FILE", help="YAML: joints, materials, muscles"
     )
@@ -77,7 +79,6 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="T",
         help=f"largest distance of a mesh from its surface, in m (default {TOLERANCE:g})",
     )
-    parser.add_argument("--name", type=nonempty, metavar="N", help="name of the robot")
     parser.add_argument(
         "--no-collisions", action="store_true", help="no collision shapes (else convex hulls)"
     )

@@ -30,9 +30,10 @@ from cards_core.formats.cad.worker import SUFFIXES, TOLERANCE, check_file, read_
 from cards_core.formats.imports.findings import FindingList, NameTable, renamed_robot, safe_name
 from cards_core.formats.imports.locked_joints import fix_locked_joints
 from cards_core.formats.imports.marked_frames import add_marked_muscles, attach_marked_frames
-from cards_core.formats.imports.meshes import mesh_files
 from cards_core.formats.imports.model import ImportedModel
+from cards_core.formats.imports.next_command import refuse_xml
 from cards_core.formats.imports.units import doubtful_units
+from cards_core.formats.mesh_copies import mesh_files
 from cards_core.formats.sdf.reader import read_sdf
 from cards_core.formats.xml_lines import parse_xml
 from cards_core.robot.model import Robot
@@ -143,6 +144,8 @@ def import_cad(
     """
     source = Path(path)
     if assembly is None:
+        if source.suffix.lower() not in (*SUFFIXES, ".sdf"):
+            refuse_xml(source, "a CAD file")
         check_file(source, (*SUFFIXES, ".sdf"))
     if source.suffix.lower() == ".sdf":
         for what, value in (("a configuration", config), ("a material", material)):
@@ -267,5 +270,5 @@ def _import_sdf(source: Path, name: str | None) -> ImportedModel:
         robot = replace(robot, name=safe_name(name))
     renamed = (*renamed_robot(original, robot.name), *table.renamed)
     return ImportedModel(
-        robot, "SDF", source, findings, renamed=renamed, meshes=mesh_files(before)
+        robot, "SDF", source, findings, renamed=renamed, meshes=frozenset(mesh_files(before))
     )

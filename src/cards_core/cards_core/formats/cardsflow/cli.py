@@ -10,17 +10,19 @@ from cards_core.formats.cardsflow.importer import import_cardsflow
 from cards_core.formats.cardsflow.muscles import TENSION
 from cards_core.formats.imports.command import (
     Progress,
+    add_name_option,
     add_output_options,
     add_package_option,
     import_command,
     nonempty,
 )
 from cards_core.formats.imports.finishing import add_choices
-from cards_core.formats.imports.model import ImportedModel
+from cards_core.formats.imports.model import ImportedModel, with_name
 
 EXAMPLES = """\
 examples:
   ./cards import cardsflow robots/musc-le -o models
+  ./cards import cardsflow robots/musc-le --name second -o models
   ./cards import cardsflow robots/musc-le                check only, write nothing
   ./cards import cardsflow model.sdf --muscles cardsflow.xml --tension 5 200 -o out --force
 
@@ -51,6 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("robot", metavar="ROBOT", help="folder of the robot, or its SDF file")
     add_output_options(parser)
+    add_name_option(parser)
     parser.add_argument(
         "--muscles",
         type=nonempty,
@@ -85,7 +88,7 @@ def _newtons(text: str) -> float:
 
 def _read(options: argparse.Namespace, progress: Progress) -> ImportedModel:
     progress("reading", 0.0)
-    return import_cardsflow(
+    model = import_cardsflow(
         options.robot,
         muscles=options.muscles,
         model=options.model,
@@ -95,6 +98,7 @@ def _read(options: argparse.Namespace, progress: Progress) -> ImportedModel:
         tension=(options.tension[0], options.tension[1]),
         packages=dict(options.package),
     )
+    return with_name(model, options.name)
 
 
 if __name__ == "__main__":

@@ -26,10 +26,11 @@ from cards_core.formats.imports.finishing import (
 from cards_core.formats.imports.masses import InertiaPoint, restate_about_com
 from cards_core.formats.imports.meshes import FoundMeshes
 from cards_core.formats.imports.model import ImportedModel
+from cards_core.formats.imports.next_command import refuse_cad
 from cards_core.formats.imports.sdf_tree import add, read_tree, take_inertias
 from cards_core.formats.sdf.values import attribute, known_names, unknown_name
 from cards_core.formats.xml_lines import XmlElement, parse_xml
-from cards_core.named_files import Confinement, import_confinement, is_folder
+from cards_core.named_files import Confinement, import_confinement, is_folder, outside
 from cards_core.robot.elements import Frame
 from cards_core.robot.model import Robot
 
@@ -71,6 +72,7 @@ def import_cardsflow(
         raise CardsError(f"tension {tension[0]:g} {tension[1]:g} N (expected: 0 <= MIN <= MAX)")
     file = _sdf_file(Path(location))
     findings = FindingList()
+    refuse_cad(file, "an SDF document")
     root = parse_xml(file)
     check_version(root)
     folder = file.resolve().parent
@@ -207,7 +209,7 @@ def _muscles_root(
         return None
     if not allowed.holds(beside):
         raise DescriptionError(
-            f"'{beside}' is '{beside.resolve()}', outside of the package",
+            outside(str(beside), beside, "the package"),
             source=str(file),
             expected=f"{allowed.expected}; or --muscles FILE",
         )

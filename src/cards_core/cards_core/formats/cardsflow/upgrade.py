@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from cards_core.formats.imports.findings import FindingList, NameTable
 from cards_core.formats.imports.meshes import FoundMeshes
-from cards_core.formats.imports.next_command import other_format
+from cards_core.formats.imports.next_command import wrong_root
 from cards_core.formats.imports.sdf_tree import add, check_links
 from cards_core.formats.sdf.schema import CONTENT, VERSIONS, Content
 from cards_core.formats.sdf.values import boolean, flag, scalar, text_of
@@ -40,11 +40,9 @@ def check_version(root: XmlElement) -> None:
         DescriptionError: It is not.
     """
     if root.tag != "sdf":
-        if other := other_format(root):
-            raise root.error(f"not an SDF document ({other[0]})", other[1])
         muscles = root.tag == "cardsflow"
-        what = " (the muscles alone: name the SDF beside it)" if muscles else ""
-        raise root.error(f"not an SDF document{what}", '<sdf version="1.6"> as root')
+        seems = "the muscles alone: name the SDF beside it" if muscles else ""
+        raise wrong_root(root, "an SDF document", '<sdf version="1.6"> as root', seems=seems)
     version = root.get("version", "").strip()
     if version not in (*OLD, *VERSIONS):
         shown = f"SDF version '{shorten(version)}'" if version else "no version"

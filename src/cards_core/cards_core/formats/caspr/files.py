@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
-from cards_core.named_files import import_confinement
+from cards_core.formats.imports.next_command import refuse_cad, refuse_xml
+from cards_core.named_files import import_confinement, outside
 
 PARTS = ("bodies", "cables", "trajectories", "operational_spaces")
 """The four files of a model, in the order of the columns of a list."""
@@ -77,6 +78,8 @@ def files_of(
         raise CardsError(f"{location}: no such folder or file (expected: the folder of a robot)")
     if not path.is_dir():
         if not path.is_file() or not path.name.lower().endswith("_bodies.xml"):
+            refuse_cad(path, "a bodies file of CASPR")
+            refuse_xml(path, "a bodies file of CASPR")
             raise CardsError(
                 f"{path}: not a bodies file (expected: a folder, or a file *_bodies.xml)"
             )
@@ -228,7 +231,7 @@ def _row(path: Path, line: int, cells: list[str]) -> ModelRow:
         for file in found:
             if file is not None and not allowed.holds(file):
                 raise DescriptionError(
-                    f"'{file}' is '{file.resolve()}', outside of the folder of the list",
+                    outside(str(file), file, "the folder of the list"),
                     source=str(path),
                     line=line,
                     expected=f"a file in '{allowed.top}'",

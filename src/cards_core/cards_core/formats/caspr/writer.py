@@ -17,8 +17,9 @@ from cards_core.formats.caspr.importer import CasprModel
 from cards_core.formats.caspr.references import SPLINES, rotations_of
 from cards_core.formats.caspr.trajectories import CasprTrajectory
 from cards_core.formats.imports.findings import safe_name
-from cards_core.formats.imports.folder import REPORT, write_import_folder
+from cards_core.formats.imports.folder import write_import_folder
 from cards_core.formats.imports.model import naming_source
+from cards_core.formats.imports.source_file import REPORT
 from cards_core.formats.sdf.reader import read_sdf
 from cards_core.formats.sdf.writer import write_model
 from cards_core.trajectories.library import load_references
@@ -174,7 +175,9 @@ def write_import(
             _write_files(model, folder)
             _verify(folder)
 
-    return write_import_folder(out_dir, model.name, fill, force=force, on_kept=on_kept)
+    return write_import_folder(
+        out_dir, model.name, fill, force=force, on_kept=on_kept, source=model.files.bodies
+    )
 
 
 def _write_files(model: CasprModel, folder: Path) -> None:

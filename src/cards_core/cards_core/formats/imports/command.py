@@ -57,6 +57,20 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress, no findings")
 
 
+def add_name_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--name``.
+
+    Args:
+        parser: The importer's.
+    """
+    parser.add_argument(
+        "--name",
+        type=nonempty,
+        metavar="NAME",
+        help="name of the robot and of its folder (default: that in the file)",
+    )
+
+
 def nonempty(text: str) -> str:
     """Return the text of an option.
 

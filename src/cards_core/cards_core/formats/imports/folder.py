@@ -24,9 +24,13 @@ from pathlib import Path
 
 from cards_core.errors import CardsError
 from cards_core.files import backup_names, inside, making
-
-REPORT = "import_report"
-"""File name of the report, without its ending. A folder that has one was made by an import."""
+from cards_core.formats.imports.source_file import (
+    KEY,
+    REPORT,
+    relation_to,
+    source_entry,
+    source_name,
+)
 
 _FILES = "files"  # key of the report: path within the folder to SHA-256
 _WORK = ".importing-"  # of the folder beside the target: .NAME.importing-xxxxxxxx
@@ -40,6 +44,8 @@ def write_import_folder(
     *,
     force: bool = False,
     on_kept: Callable[[Path], None] = lambda path: None,
+    source: Path | None = None,
+    other_name: str = "",
 ) -> Path:
     """Write ``<out_dir>/<name>/`` and return its path.
 
@@ -50,9 +56,12 @@ def write_import_folder(
             back what must load.
         force: Replace the files of an earlier import.
         on_kept: Called with the place of each file that was changed since that import.
+        source: File that is imported; an import of another file is not replaced.
+        other_name: Option of the import that gives the robot another name, for messages.
 
     Raises:
-        CardsError: The target exists, the place is no folder, or it cannot be written.
+        CardsError: The target exists, with `force`: is no import of that file; the place is no
+            folder, or it cannot be written.
     """
     parent = Path(out_dir)
     check_folder(parent)
@@ -61,10 +70,10 @@ def write_import_folder(
     try:
         with making(parent):  # a folder that nothing could be written to is gone again
             _mend(parent, target)
-            _check_target(target, force=force)
+            _check_target(target, source, force=force, other_name=other_name)
             work = Path(tempfile.mkdtemp(prefix=f".{name}{_WORK}", dir=parent))
             with _held(work):
-                _put(fill, work, target, kept)
+                _put(fill, work, target, kept, source)
     except OSError as error:
         raise CardsError(f"{parent}: cannot be written: {error.strerror or error}") from None
     for path in kept:
@@ -88,12 +97,14 @@ def check_folder(parent: Path) -> None:
             return
 
 
-def _put(fill: Callable[[Path], None], work: Path, target: Path, kept: list[Path]) -> None:
+def _put(
+    fill: Callable[[Path], None], work: Path, target: Path, kept: list[Path], source: Path | None
+) -> None:
     fresh, replaced = work / target.name, work / _REPLACED
     try:
         fresh.mkdir()
         fill(fresh)
-        _list_files(fresh)
+        _list_files(fresh, None if source is None else source_entry(source, target))
         if os.path.lexists(target):
             shutil.copymode(target, fresh)
             kept += _take_over(target, fresh, _unchanged(target))
@@ -108,10 +119,12 @@ def _put(fill: Callable[[Path], None], work: Path, target: Path, kept: list[Path
 # Files of the import, and others ---------------------------------------------------------------
 
 
-def _list_files(folder: Path) -> None:
-    """Add the files of a folder to the report in it."""
+def _list_files(folder: Path, source: Mapping[str, str] | None) -> None:
+    """Add the source and the files of a folder to the report in it."""
     report = folder / f"{REPORT}.json"
     data = json.loads(report.read_bytes())
+    if source is not None:
+        data[KEY] = source
     files = {
         path.relative_to(folder).as_posix(): _digest(path.read_bytes())
         for path in sorted(folder.rglob("*"))
@@ -252,13 +265,19 @@ def _clear(work: Path, target: Path) -> None:
     shutil.rmtree(work, ignore_errors=True)
 
 
-def _check_target(target: Path, *, force: bool) -> None:
+def _check_target(target: Path, source: Path | None, *, force: bool, other_name: str) -> None:
     if not os.path.lexists(target):
         return
+    other = f"{other_name}, " if other_name else ""
     if not force:
-        raise CardsError(f"{target} exists already (expected: another folder, or --force)")
+        raise CardsError(f"{target} exists already (expected: {other}another folder, or --force)")
     if target.is_symlink() or not (target / f"{REPORT}.json").is_file():
         raise CardsError(
             f"{target} was not made by an import and is not replaced (expected: another folder, "
             f"or one with {REPORT}.json)"
+        )
+    if source is not None and source.is_file() and relation_to(target, source) == "other":
+        raise CardsError(
+            f"{target} was imported from another file, {source_name(target)}, and is not replaced "
+            f"by {source} (expected: {other}another folder, or delete that one)"
         )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import secrets
-import shutil
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
 from cards_core.errors import DescriptionError
+from cards_core.formats.mesh_copies import is_local, place_meshes, with_meshes
 from cards_core.formats.sdf.values import text_of
 from cards_core.formats.xml_lines import XmlElement, shorten
 from cards_core.named_files import (
@@ -18,13 +17,10 @@ from cards_core.named_files import (
     Confinement,
     import_confinement,
     named_folder,
+    outside,
     variable_folders,
 )
-from cards_core.robot.elements import Collision, Link, Mesh, Visual, WrapSurface
 from cards_core.robot.model import Robot
-
-FOLDER = "meshes"
-"""Folder of the copies, within that of the robot."""
 
 SUFFIXES = (".stl", ".obj", ".dae", ".ply", ".msh", ".glb", ".gltf", ".3ds", ".off", ".wrl")
 """Endings of mesh files. A description that names any other file does not get it copied."""
@@ -61,7 +57,7 @@ def find_mesh(element: XmlElement, uri: str, folder: Path, allowed: Confinement)
         rest = unquote(rest)
     if not rest or "\0" in rest or len(rest) > 4096 or (separator and scheme not in _SCHEMES):
         return None
-    outside: Path | None = None
+    elsewhere: Path | None = None
     for candidate, package in _candidates(scheme if separator else "", rest, folder, allowed):
         try:
             if candidate.suffix.lower() not in SUFFIXES or not candidate.is_file():
@@ -71,11 +67,11 @@ def find_mesh(element: XmlElement, uri: str, folder: Path, allowed: Confinement)
             continue
         if allowed.holds(found, package):
             return found
-        outside = outside or found
-    if outside is not None:
+        elsewhere = elsewhere or found
+    if elsewhere is not None:
         name = rest.partition("/")[0] if scheme in ("package", "model") and separator else "NAME"
         raise element.error(
-            f"'{shorten(uri)}' is '{outside}', outside of the package",
+            outside(uri, elsewhere, "the package"),
             f"{allowed.expected}; or --package {shorten(name)}=DIR with a folder that holds it",
         )
     return None
@@ -192,24 +188,11 @@ class FoundMeshes:
 _REMOTE = ("http://", "https://")
 
 
-def mesh_files(robot: Robot) -> frozenset[Path]:
-    """Return the absolute paths among the URIs of the meshes of a robot."""
-    out: set[Path] = set()
-
-    def seen(uri: str) -> str:
-        if "://" not in uri and Path(uri).is_absolute():
-            out.add(Path(uri))
-        return uri
-
-    with_meshes(robot, seen)
-    return frozenset(out)
-
-
 def copy_meshes(robot: Robot, folder: Path, found: Collection[Path]) -> Robot:
     """Copy the mesh files of a robot into ``folder/meshes``; return the robot that uses them.
 
     Meshes with relative paths are in the folder already, those with ``https://`` and the like stay
-    where they are. Of files of the same name, the second gets the folder that it was in.
+    where they are. Names are those of `cards_core.formats.mesh_copies`.
 
     Args:
         robot: Mesh files have absolute paths.
@@ -220,62 +203,19 @@ def copy_meshes(robot: Robot, folder: Path, found: Collection[Path]) -> Robot:
         DescriptionError: A mesh is none of these, or does not end like a mesh file.
         OSError: A file cannot be read or written.
     """
-    names: dict[str, str] = {}
+    files: dict[str, Path] = {}
 
-    def copied(uri: str) -> str:
-        if "://" in uri or not Path(uri).is_absolute():
-            return uri
-        if uri not in names:
+    def checked(uri: str) -> str:
+        if is_local(uri):
             source = Path(uri)
             if source not in found or source.suffix.lower() not in SUFFIXES:
                 raise DescriptionError(
                     f"mesh '{shorten(uri)}' is not copied", source=robot.source, expected=EXPECTED
                 )
-            name = f"{FOLDER}/{source.name}"
-            if name in names.values():
-                name = f"{FOLDER}/{source.parent.name}/{source.name}"
-            stem, count = name, 1
-            while name in names.values():
-                count += 1
-                name = f"{stem.removesuffix(source.suffix)}_{count}{source.suffix}"
-            target = folder.joinpath(*name.split("/"))
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
-            names[uri] = name
-        return names[uri]
+            files[uri] = source
+        return uri
 
-    return with_meshes(robot, copied)
-
-
-def with_meshes(robot: Robot, rename: Callable[[str], str]) -> Robot:
-    """Return the robot with every mesh URI replaced by what ``rename`` gives for it."""
-
-    def shape(item: Visual | Collision | WrapSurface) -> Mesh | None:
-        if not isinstance(item.geometry, Mesh):
-            return None
-        return dataclasses.replace(item.geometry, uri=rename(item.geometry.uri))
-
-    def visual(item: Visual) -> Visual:
-        mesh = shape(item)
-        return item if mesh is None else dataclasses.replace(item, geometry=mesh)
-
-    def collision(item: Collision) -> Collision:
-        mesh = shape(item)
-        return item if mesh is None else dataclasses.replace(item, geometry=mesh)
-
-    def surface(item: WrapSurface) -> WrapSurface:
-        mesh = shape(item)
-        return item if mesh is None else dataclasses.replace(item, geometry=mesh)
-
-    def link(item: Link) -> Link:
-        return dataclasses.replace(
-            item,
-            visuals=tuple(visual(v) for v in item.visuals),
-            collisions=tuple(collision(c) for c in item.collisions),
-        )
-
-    return dataclasses.replace(
-        robot,
-        links=tuple(link(item) for item in robot.links),
-        wrap_surfaces=tuple(surface(item) for item in robot.wrap_surfaces),
-    )
+    with_meshes(robot, checked)
+    copies = place_meshes(files.values(), folder)
+    with copies.made():
+        return with_meshes(robot, copies.uri)

@@ -9,15 +9,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from cards_core.errors import DescriptionError
 from cards_core.files import inside
-from cards_core.formats.imports.findings import Finding, FindingList
-from cards_core.formats.imports.folder import REPORT, write_import_folder
+from cards_core.formats.imports.findings import (
+    Finding,
+    FindingList,
+    renamed_robot,
+    safe_name,
+)
+from cards_core.formats.imports.folder import write_import_folder
 from cards_core.formats.imports.meshes import copy_meshes
+from cards_core.formats.imports.source_file import REPORT
 from cards_core.formats.sdf.reader import read_sdf
 from cards_core.formats.sdf.writer import write_model
 from cards_core.robot.model import Robot
@@ -139,6 +145,29 @@ class ImportedModel:
         return "\n\n".join(parts) + "\n"
 
 
+def with_name(model: ImportedModel, name: str | None) -> ImportedModel:
+    """Return an imported robot with another name; the same without one.
+
+    Args:
+        model: From an importer.
+        name: What it was asked to be called; None: as it is.
+    """
+    if name is None:
+        return model
+    robot = model.robot
+    kept = {item.name for item in robot.links} | {item.name for item in robot.joints}
+    kept |= {item.name for item in robot.frames} | {item.name for item in robot.muscles}
+    new = safe_name(name, "robot")
+    return replace(
+        model,
+        robot=replace(robot, name=new),
+        renamed=(
+            *renamed_robot(name, new),
+            *(pair for pair in model.renamed if pair[1] != robot.name or pair[1] in kept),
+        ),
+    )
+
+
 def write_imported(
     model: ImportedModel,
     out_dir: str | Path,
@@ -181,7 +210,15 @@ def write_imported(
         (folder / f"{REPORT}.md").write_text(model.to_markdown(), encoding="utf-8")
         (folder / f"{REPORT}.json").write_text(model.to_json(), encoding="utf-8")
 
-    return write_import_folder(out_dir, model.name, fill, force=force, on_kept=on_kept)
+    return write_import_folder(
+        out_dir,
+        model.name,
+        fill,
+        force=force,
+        on_kept=on_kept,
+        source=model.source,
+        other_name="--name",
+    )
 
 
 @contextmanager

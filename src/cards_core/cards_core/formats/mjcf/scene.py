@@ -497,6 +497,17 @@ def add_tendons(root: ET.Element, robot: Robot, notes: Mapping[str, str]) -> Non
                 geom.set("sidesite", f"{muscle.name} {index}")
 
 
+def mesh_notes(robot: Robot) -> list[str]:
+    """Return which visuals `add_geoms` leaves out, a line each."""
+    return [
+        f"{link.name}: visual '{visual.name}' left out: MuJoCo does not read "
+        f"'{Path(visual.geometry.uri).name}' (expected: a file in {', '.join(MESH_SUFFIXES)})"
+        for link in robot.links
+        for visual in link.visuals
+        if isinstance(visual.geometry, Mesh) and _unreadable(visual.geometry, robot)
+    ]
+
+
 def tendon_notes(robot: Robot) -> list[str]:
     """Return what tendons and actuators cannot do of what the muscles do, a line each."""
     notes = []

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from cards_core.formats.imports.command import (
     Progress,
+    add_name_option,
     add_output_options,
     import_command,
     nonempty,
 )
-from cards_core.formats.imports.model import ImportedModel
+from cards_core.formats.imports.model import ImportedModel, with_name
 from cards_core.formats.opensim.importer import import_osim
 
 EXAMPLES = """\
@@ -48,6 +49,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("file", metavar="MODEL.osim", help="OpenSim model, version 2 to 4")
     add_output_options(parser)
+    add_name_option(parser)
     parser.add_argument(
         "--compare",
         nargs="?",
@@ -65,8 +67,8 @@ def _read(options: argparse.Namespace, progress: Progress) -> ImportedModel:
     if options.compare:
         from cards_core.formats.opensim.compare import compared
 
-        return compared(found, options.compare, progress)
-    return found.model
+        return with_name(compared(found, options.compare, progress), options.name)
+    return with_name(found.model, options.name)
 
 
 if __name__ == "__main__":

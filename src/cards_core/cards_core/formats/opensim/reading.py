@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cards_core.formats.imports.next_command import refuse_cad, wrong_root
 from cards_core.formats.opensim.fields import (
     flag,
     name_of,
@@ -57,9 +58,10 @@ def read_osim(path: Path) -> SourceModel:
         DescriptionError: Not an OpenSim model, damaged, or with a part that changes the motion and
             cannot be converted.
     """
+    refuse_cad(path, "an OpenSim document")
     root = parse_xml(path)
     if root.tag != "OpenSimDocument":
-        raise root.error("not an OpenSim document", "<OpenSimDocument>")
+        raise wrong_root(root, "an OpenSim document", "<OpenSimDocument>")
     version = version_of(root)
     check_document(root)
     model = root.child("Model")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from cards_core.errors import DescriptionError
-from cards_core.formats.imports.next_command import other_format
+from cards_core.formats.imports.next_command import wrong_root
 from cards_core.formats.locate import include_file
 from cards_core.formats.sdf.frames import MODEL_FRAME, FrameNode, Scope
 from cards_core.formats.sdf.schema import VERSIONS, check
@@ -314,11 +314,8 @@ def _relative_to(element: XmlElement) -> str:
 def check_root(root: XmlElement) -> None:
     """Check that a document is SDFormat of a version that we read. Raises `DescriptionError`."""
     if root.tag != "sdf":
-        wanted = '<sdf version="1.11"> as root'
-        if other := other_format(root):
-            raise root.error(f"not an SDF document ({other[0]})", other[1])
-        what = " (a plugin only)" if root.tag == "plugin" else ""
-        raise root.error(f"not an SDF document{what}", wanted)
+        seems = "a plugin only" if root.tag == "plugin" else ""
+        raise wrong_root(root, "an SDF document", '<sdf version="1.11"> as root', seems=seems)
     check(root)
     version = root.get("version", "").strip()
     if version not in VERSIONS:

@@ -9,18 +9,20 @@ from pathlib import Path
 
 from cards_core.formats.imports.command import (
     Progress,
+    add_name_option,
     add_output_options,
     add_package_option,
     import_command,
     nonempty,
 )
 from cards_core.formats.imports.finishing import add_choices
-from cards_core.formats.imports.model import ImportedModel
+from cards_core.formats.imports.model import ImportedModel, with_name
 from cards_core.formats.urdf.importer import import_urdf
 
 EXAMPLES = """\
 examples:
   ./cards import urdf arm.urdf --muscles muscles.yaml -o models
+  ./cards import urdf arm.urdf --name left_arm -o models
   ./cards import urdf arm.urdf                           check only, write nothing
   ./cards import urdf arm.urdf --motors transmissions --base free -o out --force
   ./cards import urdf arm.urdf --package arm_meshes=../arm_meshes -o models
@@ -52,6 +54,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("file", metavar="FILE", help="the URDF")
     add_output_options(parser)
+    add_name_option(parser)
     parser.add_argument(
         "--muscles",
         type=nonempty,
@@ -78,7 +81,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _read(options: argparse.Namespace, progress: Progress) -> ImportedModel:
     progress("reading", 0.0)
-    return import_urdf(
+    model = import_urdf(
         Path(options.file),
         muscles=options.muscles,
         base=options.base,
@@ -88,6 +91,7 @@ def _read(options: argparse.Namespace, progress: Progress) -> ImportedModel:
         inertia_about=options.inertia_about,
         packages=dict(options.package),
     )
+    return with_name(model, options.name)
 
 
 if __name__ == "__main__":

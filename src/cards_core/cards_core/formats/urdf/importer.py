@@ -25,6 +25,7 @@ from cards_core.formats.imports.masses import InertiaPoint, restate_about_com
 from cards_core.formats.imports.massless import Merged, merge_massless
 from cards_core.formats.imports.meshes import FoundMeshes
 from cards_core.formats.imports.model import ImportedModel
+from cards_core.formats.imports.next_command import refuse_cad
 from cards_core.formats.imports.sdf_tree import add, add_plugin, read_tree, take_inertias
 from cards_core.formats.sdf.muscle_block import is_muscle_plugin
 from cards_core.formats.sdf.values import required
@@ -76,6 +77,7 @@ def import_urdf(
     check_choices(base, collisions, inertia_about)
     check_choice(mimic, "mimic", get_args(MimicChoice))
     check_choice(motors, "motors", get_args(MotorChoice))
+    refuse_cad(source, "a URDF")
     root = parse_xml(source)
     file = Path(root.source)
     check_root(root, root.source)

@@ -18,7 +18,7 @@ import numpy as np
 from cards_core.errors import DescriptionError
 from cards_core.formats.imports.findings import FindingList, NameTable, renamed_robot, safe_name
 from cards_core.formats.imports.meshes import FoundMeshes
-from cards_core.formats.imports.next_command import other_format
+from cards_core.formats.imports.next_command import wrong_root
 from cards_core.formats.imports.sdf_tree import add, check_links
 from cards_core.formats.sdf.elements import numbers as as_text
 from cards_core.formats.sdf.elements import rotation_to
@@ -72,10 +72,7 @@ def check_root(root: XmlElement, name: str) -> None:
             expected=f"its output: xacro {Path(name).name} > robot.urdf",
         )
     if root.tag != "robot":
-        if other := other_format(root):
-            raise root.error(f"not a URDF ({other[0]})", other[1])
-        what = " (an SDF)" if root.tag == "sdf" else ""
-        raise root.error(f"not a URDF{what}", "<robot> as root")
+        raise wrong_root(root, "a URDF", "<robot> as root")
 
 
 @dataclass

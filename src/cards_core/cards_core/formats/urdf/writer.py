@@ -250,7 +250,8 @@ def _shapes(geometry: Geometry, robot: Robot) -> Sequence[tuple[Pose, str, dict[
             return []  # URDF has none, and no robot either
         case Mesh(uri, scale):
             path = mesh_path(uri, robot)
-            file = path if "://" in path else f"file://{path}"
+            # a path relative to the file has no scheme
+            file = f"file://{path}" if "://" not in path and path.startswith("/") else path
             return [(Pose(), "mesh", {"filename": file, "scale": numbers(*scale)})]
         case _:
             raise UnknownNameError.of_type("geometry", geometry, get_args(Geometry))
