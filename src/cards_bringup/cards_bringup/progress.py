@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from types import TracebackType
@@ -22,6 +23,9 @@ from rich.progress import (
 )
 from rich.table import Column
 from rich.text import Text
+
+PREPARATION = 3.0
+"""A run in which no time has passed after this is said to be prepared, [s]."""
 
 LINE_PERIOD = 10.0
 """Without a terminal a line is printed this often, [s]."""
@@ -91,9 +95,43 @@ class RunProgress(_Drawn):
             TimeRemainingColumn(),
         )
         super().__init__(title, columns, total or None, quiet=quiet)
+        self._moves = False
+        self._waiting = threading.Timer(PREPARATION, self._say_waiting)
+        self._waiting.daemon = True
+
+    def __enter__(self) -> Self:
+        """Start drawing."""
+        self._waiting.start()
+        return super().__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop drawing."""
+        self._waiting.cancel()
+        super().__exit__(kind, error, trace)
+
+    def _say_waiting(self) -> None:
+        if self._moves or self._quiet:
+            return
+        text = f"{self._title}: being prepared; a model that is new is compiled first"
+        if self._bar is not None:
+            self._bar.update(self._task, description=text)
+        else:
+            print(text, file=sys.stderr)
 
     def update(self, sim_time: float) -> None:
         """Show that ``sim_time`` [s] has been reached; call it at most some ten times a second."""
+        if not self._moves and sim_time > 0.0:
+            self._moves = True
+            self._waiting.cancel()
+            if self._bar is not None:
+                self._bar.update(self._task, description=self._title)
+        if not self._moves:
+            return
         if self._bar is not None:
             self._bar.update(self._task, completed=sim_time)
         elif not self._quiet and (now := time.monotonic()) - self._line >= LINE_PERIOD:

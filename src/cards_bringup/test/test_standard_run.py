@@ -8,7 +8,7 @@ import pytest
 from cards_bringup.nodes import node_list
 from cards_bringup.nodes.plan import make_plan
 from cards_bringup.nodes.rviz_config import rviz_config
-from cards_core.errors import DescriptionError
+from cards_core.errors import CardsError, DescriptionError
 from cards_core.formats.locate import find_model
 
 
@@ -110,9 +110,13 @@ def test_a_robot_without_muscles_is_let_alone(copy):
     def bare(text):
         return text[: text.index("<muscle ")] + text[text.rindex("</muscle>") + 9 :]
 
-    plan = make_plan({"simulator": "mujoco"}, str(copy("planar_2r", bare)))
+    own = copy("planar_2r", bare)
+    plan = make_plan({"simulator": "mujoco"}, str(own))
     assert plan.values["controller"] == "none"
-    assert "nothing to be moved by" in plan.notes[0]
+    assert "nothing to be moved by (no muscles, no motors of joints)" in plan.notes[0]
+    why = "expected: none; own_planar_2r has nothing to be moved by .no muscles, no motors"
+    with pytest.raises(CardsError, match=why):
+        make_plan({"simulator": "mujoco", "controller": "ctc_joint"}, str(own))
 
 
 def test_the_path_of_a_shipped_robot_is_the_robot():

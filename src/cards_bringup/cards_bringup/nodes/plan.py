@@ -178,6 +178,7 @@ def make_plan(
     if given.get("controller", "").endswith(".py"):
         robots, kind = _with_file(robots, given["controller"])
         given = {**given, "controller": kind}
+    _check_controller(robots, given.get("controller", "none"))
     arguments = arguments_for(robots.robot, robots.defaults, robots.controllers)
     values = {**read_values(given, arguments), "robot": robots.robot}
     simulated = is_true(values, "sim")
@@ -227,6 +228,14 @@ def make_plan(
         file = find_file(values["params_file"], folder="config", suffix=".yaml")
     check_nodes(file, [*(node.name for node in robots.nodes), *UNLISTED])
     return Plan(tuple(nodes), file, values, tuple(notes))
+
+
+def _check_controller(robots: NodeList, name: str) -> None:
+    """Refuse a controller that the robot cannot have, and say why it has none."""
+    known = (*robots.controllers, "none")
+    if name not in known:
+        why = "" if robots.controllers else "".join(f"; {note}" for note in robots.notes)
+        raise CardsError(f"controller:={name} (expected: {', '.join(known)}{why})")
 
 
 def _with_file(robots: NodeList, path: str) -> tuple[NodeList, str]:

@@ -81,7 +81,8 @@ def standard_run(robot: Robot, parameter_file: Path) -> StandardRun:
             return StandardRun(TRACKING, suited, terrain, parameters)
     if HOLDING in suited and any(muscle.control.stiffness > 0.0 for muscle in robot.muscles):
         return StandardRun(HOLDING, suited, terrain)
-    note = f"{robot.name} has nothing to be moved by: it is simulated without a controller"
+    none = "" if robot.muscles else " (no muscles, no motors of joints)"
+    note = f"{robot.name} has nothing to be moved by{none}: it is simulated without a controller"
     if TRACKING in suited:
         note = (
             f"no tensions within their limits hold {robot.name} where it starts: it is simulated "

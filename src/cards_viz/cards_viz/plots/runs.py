@@ -162,6 +162,10 @@ def _views(positions: Array) -> list[tuple[int, int]]:
     return [(0, 1), (0, 2), (1, 2)]
 
 
+MOST_NAMES = 32
+"""So many names at most stand beside a chart."""
+
+
 def tensions(
     time: Array, values: Array, names: Sequence[str], lower: Array, upper: Array
 ) -> Figure:
@@ -186,10 +190,11 @@ def tensions(
         _lines(over, time, values, names)
         _limits(over, lower, upper, top)
         over.set_ylabel("tension [N]")
-        over.legend(
-            loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0,
-            ncols=1 + (m - 1) // 16,
-        )  # fmt: skip
+        if m <= MOST_NAMES:  # beside more there is no room for the lines; the map names them
+            over.legend(
+                loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0,
+                ncols=1 + (m - 1) // 16,
+            )  # fmt: skip
         edges = np.append(time, 2 * time[-1] - time[-2]) if len(time) > 1 else [time[0], time[0]]
         if len(time) > 1:
             image = under.pcolormesh(

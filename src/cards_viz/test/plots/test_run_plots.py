@@ -184,3 +184,18 @@ def test_plots_leave_the_users_settings_alone(tmp_path):
     before = dict(mpl.rcParams)
     drawing.save(plots.muscle_lengths(TIME, circle(), list("abc")), tmp_path / "a.png")
     assert dict(mpl.rcParams) == before
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("m", [5, 32, 33, 64])
+def test_tensions_of_many_muscles_fit_into_the_figure(m, tmp_path):
+    """Beside the lines of many muscles there is no list of names; the map has them."""
+    time = np.linspace(0.0, 1.0, 5)
+    names = [f"muscle_with_a_long_name_{k}" for k in range(m)]
+    values = np.tile(np.arange(m, dtype=float), (5, 1))
+    figure = plots.tensions(time, values, names, np.zeros(m), np.full(m, 100.0))
+    drawing.save(figure, tmp_path / "tensions.png")
+    over, under = figure.axes[:2]
+    assert (over.get_legend() is not None) == (m <= 32)
+    assert [label.get_text() for label in under.get_yticklabels()] == names
+    assert over.get_position().width > 0.2
