@@ -322,7 +322,7 @@ def _block_figure(feedback: Array, alone: Array) -> Figure:
         axis.set_xticks(place)
         axis.set_xlabel("field")
         axis.set_ylabel("distance [cm]")
-        axis.legend(loc="best")
+        figure.legend(loc="outside upper right", ncols=2)
     return figure
 
 
