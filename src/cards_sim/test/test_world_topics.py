@@ -47,8 +47,13 @@ def parameters_of(probe, node="simulator"):
     probe.until(remote.services_are_ready, "the parameters")
 
     def change(**values):
-        done = remote.set_parameters([Parameter(k, value=v) for k, v in values.items()])
-        probe.until(done.done, "the answer")
+        asked = [Parameter(k, value=v) for k, v in values.items()]
+        done = remote.set_parameters(asked)
+        try:
+            probe.until(done.done, "the answer", 20.0)
+        except TimeoutError:  # the node had not found this client when it answered
+            done = remote.set_parameters(asked)
+            probe.until(done.done, "the answer")
         return done.result().results[0]
 
     return change

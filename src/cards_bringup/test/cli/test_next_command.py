@@ -107,7 +107,7 @@ def test_an_empty_file_is_said_to_be_empty(tmp_path, capsys, importer, text):
     file = tmp_path / "x.xml"
     file.write_text(text)
     assert main(["import", importer, str(file)]) == 2
-    assert f"error: {file}: is empty (expected: an XML document)" in capsys.readouterr().err
+    assert f"error: {file}:1: is empty (expected: an XML document)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["demo", "check", "edit"])

@@ -137,7 +137,7 @@ def parse_xml(source: XmlSource, *, name: str | None = None) -> XmlElement:
             f"{len(data)} bytes long", source=title, expected=f"at most {MAX_BYTES} bytes"
         )
     if not data.strip():
-        raise DescriptionError("is empty", source=title, expected="an XML document")
+        raise DescriptionError("is empty", source=title, line=1, expected="an XML document")
     parser = None
     try:
         encoded = data.encode("utf-8") if isinstance(data, str) else data

@@ -16,6 +16,7 @@ from cards_core.formats import caspr, load
 from cards_core.formats.caspr import import_caspr, write_import
 from cards_core.formats.caspr.muscles import REMARKS
 from cards_core.formats.imports.inertias import repair_for_motion, turning_axes
+from cards_core.formats.imports.units import CODE
 from cards_core.robot import inertia_problem
 from cards_core.robot.elements import Inertia
 from cards_core.spatial import axis_rotation
@@ -161,7 +162,7 @@ def test_every_code_is_documented():
     codes = {
         a or b for path in package.glob("*.py") for a, b in code.findall(path.read_text("utf-8"))
     }
-    codes |= set(REMARKS)  # these depend on the kind of the cable
+    codes |= {*REMARKS, CODE}  # those depend on the kind of the cable; this is of all importers
     assert len(codes) > 25
     table = page.read_text("utf-8").split("| code | meaning |")[1].split("\n\n")[0]
     assert set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", table)) == codes

@@ -63,7 +63,7 @@ def test_labels_name_the_element_in_words():
     ("text", "line", "message"),
     [
         ("<a>\n<b>\n</a>", 3, "mismatched tag"),
-        ("", None, "is empty"),
+        ("", 1, "is empty"),
         ("<!-- a -->\n", 2, "no element found"),
         ("<a>\n  <b x=1/>\n</a>", 2, "malformed XML"),
         ('<!DOCTYPE a [\n<!ENTITY e "x">]><a>&e;</a>', 2, "declares the entity 'e'"),
