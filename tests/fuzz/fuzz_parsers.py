@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -120,8 +123,8 @@ def urdf(data: bytes) -> object:
     from cards_core.formats.imports import masses
     from cards_core.formats.urdf.importer import import_urdf
 
-    _quick_masses(masses)
-    model = import_urdf(data, motors="transmissions", folder=_folder())
+    with _quick_masses(masses):
+        model = import_urdf(data, motors="transmissions", folder=_folder())
     return model.to_json(), model.to_markdown()
 
 
@@ -129,18 +132,23 @@ def muscles_yaml(data: bytes) -> object:
     from cards_core.formats.imports import masses
     from cards_core.formats.urdf.importer import import_urdf
 
-    _quick_masses(masses)
-    return import_urdf(_seed("urdf/arm.urdf"), muscles=_file("muscles.yaml", data))
+    with _quick_masses(masses):
+        return import_urdf(_seed("urdf/arm.urdf"), muscles=_file("muscles.yaml", data))
 
 
-def _quick_masses(masses: object) -> None:
-    """Look at one pose for the largest change of M: a matter of precision, not of damage."""
+@contextmanager
+def _quick_masses(masses: Any) -> Iterator[None]:
+    """Look at one pose for the largest change of M: a matter of precision, not of damage.
+
+    In the block only: tests that follow in the same process need all poses.
+    """
     plain = masses.mass_matrix_change
-    if not isinstance(plain, partial):
-        # keywords of the caller are dropped
-        masses.mass_matrix_change = partial(
-            lambda a, b, quick=plain, **_: quick(a, b, samples=1, steps=1)
-        )
+
+    def quick(before: object, after: object, **_: object) -> object:
+        return plain(before, after, samples=1, steps=1)
+
+    with patch.object(masses, "mass_matrix_change", quick):
+        yield
 
 
 def cardsflow_sdf(data: bytes) -> object:
@@ -155,19 +163,20 @@ def _cardsflow(folder: str, name: str, data: bytes) -> object:
     from cards_core.formats.cardsflow.importer import import_cardsflow
     from cards_core.formats.imports import masses
 
-    _quick_masses(masses)
     other = {"model.sdf": "cardsflow_sdf/model.sdf", "cardsflow.xml": "cardsflow_xml/muscles.xml"}
     place = _beside(folder, {key: _seed(path) for key, path in other.items()})
     (place / name).write_bytes(data)
-    return import_cardsflow(place)
+    with _quick_masses(masses):
+        return import_cardsflow(place)
 
 
 def opensim(data: bytes) -> object:
     from cards_core.formats.opensim import wraps
     from cards_core.formats.opensim.importer import import_osim
 
-    wraps.RANDOM, wraps.SWEEP = 5, 3  # where paths are looked at, not whether they are
-    return import_osim(_file("fuzz.osim", data))
+    # where paths are looked at, not whether they are
+    with patch.multiple(wraps, RANDOM=5, SWEEP=3):
+        return import_osim(_file("fuzz.osim", data))
 
 
 def mjcf(data: bytes) -> object:
@@ -179,13 +188,13 @@ def mjcf(data: bytes) -> object:
 def caspr(part: str, data: bytes) -> object:
     from cards_core.formats.caspr import checks, import_caspr
 
-    _quick_masses(checks)
     parts = ("bodies", "cables", "trajectories", "operational_spaces")
     place = _beside(
         f"caspr-{part}", {f"robot_{p}.xml": _seed(f"caspr_{p}/robot.xml") for p in parts}
     )
     (place / f"robot_{part}.xml").write_bytes(data)
-    return import_caspr(place, feasibility=False)
+    with _quick_masses(checks):
+        return import_caspr(place, feasibility=False)
 
 
 def structure(data: bytes) -> object:
@@ -271,11 +280,10 @@ def layout(data: bytes) -> object:
     from cards_hardware.boards import layout as module
     from cards_hardware.boards.layout import read_layout
 
-    module._SAMPLES = 4  # poses of the windows of lengths: precision, not reading
-    robot = _robot()
-    return read_layout(
-        _file("planar_2r.boards.yaml", data), robot, port="/dev/null", dynamics=_dynamics()
-    )
+    file, robot = _file("planar_2r.boards.yaml", data), _robot()
+    # poses of the windows of lengths are precision, not reading; tests that follow need all
+    with patch.object(module, "_SAMPLES", 4):
+        return read_layout(file, robot, port="/dev/null", dynamics=_dynamics())
 
 
 @cache
