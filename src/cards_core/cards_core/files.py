@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import shutil
 import stat
@@ -218,6 +219,12 @@ def file_problem(path: Path) -> str | None:
     if path.is_dir():
         return "is a folder"
     return "is no regular file" if path.exists() else "no such file"
+
+
+def file_digest(file: Path) -> str:
+    """Return the SHA-256 of a file as hexadecimal digits. Raises `OSError`."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def back_up(file: Path) -> Path:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from cards_core.errors import CardsError
-from cards_core.files import making, write_atomically
+from cards_core.files import file_digest, making, write_atomically
 from cards_core.robot.elements import Collision, Link, Mesh, Visual, WrapSurface
 from cards_core.robot.model import Robot
 
@@ -100,10 +99,10 @@ def place_meshes(files: Iterable[Path], folder: Path) -> MeshCopies:
         )
     names: dict[str, str] = {}
     new: dict[str, Path] = {}
-    by_content: dict[bytes, str] = {}
+    by_content: dict[str, str] = {}
     taken: set[str] = set()
     for file in todo:
-        content = _digest(file)
+        content = file_digest(file)
         name = by_content.get(content)
         if name is None:
             name = next(
@@ -129,7 +128,7 @@ def _candidates(file: Path) -> Iterator[str]:
         yield f"{FOLDER}/{numbered}"  # there may be a file in place of that folder
 
 
-def _may_be(folder: Path, name: str, content: bytes) -> bool:
+def _may_be(folder: Path, name: str, content: str) -> bool:
     """Return whether nothing has this name, or a file of this content."""
     path = folder / name
     parent = path.parent
@@ -137,12 +136,7 @@ def _may_be(folder: Path, name: str, content: bytes) -> bool:
         return False
     if not os.path.lexists(path):
         return True
-    return not path.is_symlink() and path.is_file() and _digest(path) == content
-
-
-def _digest(file: Path) -> bytes:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").digest()
+    return not path.is_symlink() and path.is_file() and file_digest(path) == content
 
 
 # Meshes of a robot -----------------------------------------------------------------------------

@@ -34,7 +34,15 @@ from cards_core.analysis.workspace.point_file import PointTable
 from cards_core.analysis.workspace.points import PointSet
 from cards_core.analysis.workspace.rays import Rays
 from cards_core.errors import CardsError
-from cards_core.files import PART, is_part, locked, making, replacing, write_atomically
+from cards_core.files import (
+    PART,
+    file_digest,
+    is_part,
+    locked,
+    making,
+    replacing,
+    write_atomically,
+)
 from cards_core.typing import Array
 
 JOB, POINTS, CHUNKS, SUMMARY, RUN, LOCK, PLOTS = (
@@ -121,7 +129,7 @@ class JobFolder:
     def _store_points(self) -> None:
         table = point_table(self.job.points)
         target = self.path / POINTS
-        if table is None or (target.exists() and _sha256(target) == table.sha256):
+        if table is None or (target.exists() and file_digest(target) == table.sha256):
             return
         digest = hashlib.sha256()
         with replacing(target) as temporary:
@@ -228,7 +236,7 @@ class JobFolder:
         """Return the summary if the result is there and is what was written."""
         try:
             summary: dict[str, Any] = json.loads((self.path / SUMMARY).read_text())
-            good = summary["job"] == self.key and summary["sha256"] == _sha256(self.result)
+            good = summary["job"] == self.key and summary["sha256"] == file_digest(self.result)
         except (OSError, ValueError, KeyError):
             return None
         return summary if good else None
@@ -307,11 +315,6 @@ def _attach(points: PointSet, file: Path) -> PointSet:
         return points
     data: Array = np.memmap(file, "<f8", "r", shape=shape) if size else np.zeros(shape)
     return dataclasses.replace(points, data=data)
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:

@@ -6,7 +6,6 @@ settings, so equal jobs give equal bytes. Both are streamed: one chunk is in mem
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import zipfile
@@ -26,7 +25,7 @@ from cards_core.analysis.workspace.job import Job
 from cards_core.analysis.workspace.point_file import pyarrow_module
 from cards_core.analysis.workspace.rays import BoundRays
 from cards_core.analysis.workspace.summary import PointSummary, RaySummary
-from cards_core.files import replacing, write_atomically
+from cards_core.files import file_digest, replacing, write_atomically
 
 METADATA_KEY = "cards"
 """Of the JSON in a Parquet file's schema, and of the array in an NPZ file."""
@@ -260,7 +259,7 @@ def assemble(folder: JobFolder, worker: Worker) -> dict[str, Any]:
             "fixed": points.fixed,
             **_summarise(folder, worker),
             "result": folder.result.name,
-            "sha256": _digest(folder),
+            "sha256": file_digest(folder.result),
         }
         write_atomically(folder.path / SUMMARY, json.dumps(summary, indent=1) + "\n")
     except OSError as error:
@@ -281,8 +280,3 @@ def _summarise(folder: JobFolder, worker: Worker) -> dict[str, Any]:
         start, stop = job.span(index)
         summary.add(start, points.values(start, stop), folder.read_chunk(index))
     return summary.result()
-
-
-def _digest(folder: JobFolder) -> str:
-    with folder.result.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

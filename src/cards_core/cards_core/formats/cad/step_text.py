@@ -99,7 +99,7 @@ def check_text(path: Path, shown: str) -> StepText:
             line=last,
             expected="'END-ISO-10303-21;' at its end",
         )
-    start = text.count("\n", 0, data.start()) + 1
+    start = _line_at(text, data.start())
     if not re.search(r"#\d+\s*=", text[data.end() :]):
         raise DescriptionError(
             "has no records", source=shown, line=start, expected="'#1=...;' after 'DATA;'"
@@ -115,7 +115,7 @@ def _remarks(text: str) -> Iterator[tuple[str, str, str]]:
         return
     missing = [m for m in re.finditer(r"#(\d+)", text) if int(m[1]) not in defined]
     if missing:
-        line = text.count("\n", 0, missing[0].start()) + 1
+        line = _line_at(text, missing[0].start())
         yield (
             "record-missing",
             f"line {line}",
@@ -267,19 +267,23 @@ def misspelt_placements(text: StepText) -> Iterator[tuple[str, str, str]]:
     )
     for match in named.finditer(text.text):
         if (meant := meant_marker(match[1])) is not None:
-            line = text.text.count("\n", 0, match.start()) + 1
+            line = _line_at(text.text, match.start())
             yield "marker-misspelt", f"placement '{match[1]}'", f"line {line}: {misspelt(meant)}"
 
 
 def external_reference_line(text: StepText) -> int | None:
     """Return the line of the first record that refers to another file, None if it is not found."""
     match = re.search(r"#\d+\s*=\s*(?:DOCUMENT_FILE\b|\([^;]*\bDOCUMENT_FILE\s*\()", text.text)
-    return None if match is None else text.text.count("\n", 0, match.start()) + 1
+    return None if match is None else _line_at(text.text, match.start())
+
+
+def _line_at(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
 
 
 def _line(text: str, number: int) -> int | None:
     match = re.search(rf"#{number}\s*=", text)
-    return None if match is None else text.count("\n", 0, match.start()) + 1
+    return None if match is None else _line_at(text, match.start())
 
 
 def _placement(records: _Records, number: int) -> Pose:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from pathlib import Path
 from typing import Any, Literal
+
+from cards_core.files import file_digest
 
 REPORT = "import_report"
 """File name of the report, without its ending. A folder that has one was made by an import."""
@@ -32,7 +33,7 @@ def source_entry(source: Path, folder: Path) -> dict[str, str] | None:
     if not source.is_file():
         return None
     path = os.path.relpath(source.resolve(), folder.resolve())
-    return {"path": Path(path).as_posix(), "sha256": _digest(source)}
+    return {"path": Path(path).as_posix(), "sha256": file_digest(source)}
 
 
 def relation_to(folder: Path, source: Path) -> Relation:
@@ -55,7 +56,7 @@ def relation_to(folder: Path, source: Path) -> Relation:
             return "unknown"
         return "other"
     path, digest = str(entry.get("path")), entry.get("sha256")
-    if digest == _digest(source):
+    if digest == file_digest(source):
         return "same"
     before = folder.resolve() / path
     if before.exists():
@@ -77,8 +78,3 @@ def _report(folder: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return report if isinstance(report, dict) else {}
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

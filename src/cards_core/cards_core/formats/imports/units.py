@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from cards_core.formats.imports.findings import FindingList
-from cards_core.formats.sdf.checks import unit_warning
+from cards_core.formats.sdf.checks import body_lengths, longest, sliding, unit_warning
 from cards_core.robot.elements import (
     WORLD,
     Joint,
@@ -83,7 +83,7 @@ def _warn(robot: Robot, joint: Joint, text: str, findings: FindingList) -> None:
 
 def _angles(joint: Joint) -> tuple[JointAxis, ...]:
     """Return the axes that turn."""
-    return {"prismatic": (), "planar": joint.axes[2:]}.get(joint.kind, joint.axes)
+    return joint.axes[sliding(joint) :]
 
 
 def _degrees(axis: JointAxis) -> str:
@@ -132,21 +132,14 @@ def _reach(joint: Joint) -> float:
 
 def _lengths(robot: Robot) -> float:
     """Return the largest length that is not that of a joint's place, [m]; 0 if there is none."""
-    return max((value for value in _others(robot) if math.isfinite(value)), default=0.0)
+    return longest([*body_lengths(robot), *_others(robot)])
 
 
 def _others(robot: Robot) -> Iterator[float]:
+    """Yield how far shapes and points of muscles are from the origins of their links, [m]."""
     for link in robot.links:
-        inertia = link.inertia
-        yield float(np.linalg.norm(inertia.com))
-        if inertia.mass > 0.0:
-            # of a body with moments I the mean square distance from its centre is tr I / (2 m)
-            yield math.sqrt(max(0.0, 0.5 * float(np.trace(inertia.tensor)) / inertia.mass))
         poses = [item.pose for item in link.visuals] + [item.pose for item in link.collisions]
         yield from (float(np.linalg.norm(pose.translation)) for pose in poses)
-    for joint in robot.joints:
-        for axis in joint.axes[: {"prismatic": 1, "planar": 2}.get(joint.kind, 0)]:
-            yield from (abs(axis.lower), abs(axis.upper))
     for muscle in robot.muscles:
         for item in muscle.path:
             if isinstance(item, ViaPoint | Pulley):

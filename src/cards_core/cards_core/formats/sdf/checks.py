@@ -7,7 +7,7 @@ that look as if they were in millimetres.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -161,10 +161,21 @@ def unit_warning(robot: Robot) -> UnitWarning | None:
 
 def robot_size(robot: Robot) -> float:
     """Return the size of a robot as its links and joints tell it, [m]; 0 if they do not."""
-    return max((value for value in _sizes(robot) if math.isfinite(value)), default=0.0)
+    places = (
+        float(np.linalg.norm(pose.translation))
+        for joint in robot.joints
+        for pose in (joint.parent_to_joint, joint.joint_to_child)
+    )
+    return longest([*body_lengths(robot), *places])
 
 
-def _sizes(robot: Robot) -> Iterator[float]:
+def longest(lengths: Iterable[float]) -> float:
+    """Return the largest finite length, [m]; 0 if there is none."""
+    return max((value for value in lengths if math.isfinite(value)), default=0.0)
+
+
+def body_lengths(robot: Robot) -> Iterator[float]:
+    """Yield the lengths that inertias and ways of sliding joints tell, [m]."""
     for link in robot.links:
         inertia = link.inertia
         yield float(np.linalg.norm(inertia.com))
@@ -172,19 +183,17 @@ def _sizes(robot: Robot) -> Iterator[float]:
             # of a body with moments I the mean square distance from its centre is tr I / (2 m)
             yield math.sqrt(max(0.0, 0.5 * float(np.trace(inertia.tensor)) / inertia.mass))
     for joint in robot.joints:
-        yield float(np.linalg.norm(joint.parent_to_joint.translation))
-        yield float(np.linalg.norm(joint.joint_to_child.translation))
-        for axis in joint.axes[: _sliding(joint)]:
+        for axis in joint.axes[: sliding(joint)]:
             yield from (abs(axis.lower), abs(axis.upper))
 
 
-def _sliding(joint: Joint) -> int:
+def sliding(joint: Joint) -> int:
     """Return how many of a joint's axes slide."""
     return {"prismatic": 1, "planar": 2}.get(joint.kind, 0)
 
 
 def _slides_freely(joint: Joint) -> bool:
-    axes = joint.axes[: _sliding(joint)]
+    axes = joint.axes[: sliding(joint)]
     return joint.kind == "free" or any(
         not (math.isfinite(axis.lower) and math.isfinite(axis.upper)) for axis in axes
     )
