@@ -503,6 +503,8 @@ class _Hosts:
             self._diverged[i] = True
 
     def state(self) -> dict[str, Any]:
+        for host in self._hosts:
+            host.read()
         states = [host.state for host in self._hosts]
         names = ("q", "qd", "muscle_lengths", "muscle_rates", "tensions")
         return {

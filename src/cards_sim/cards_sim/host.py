@@ -159,6 +159,8 @@ class SimulatorHost(SteppedHost):
     def begin_steps(self, count: int) -> SeveralSteps | None:
         """Prepare some steps that are to be taken together with those of other robots.
 
+        Contacts of the last one will not be known.
+
         Returns:
             What takes them (`cards_sim.native_steps.advance_all`); `end_steps` must follow. None
             where they have something else to do: then `steps` takes them.
@@ -173,11 +175,11 @@ class SimulatorHost(SteppedHost):
         self.tell()
         native = self.simulator.world.native_steps(count)
         if native is not None:
-            native.prepare()
+            native.prepare(whole=True)
         return native
 
     def end_steps(self, native: SeveralSteps, begun: int, count: int) -> None:
-        """Take over what some steps led to.
+        """Take over what some steps led to; `state` is the one before until `read`.
 
         Args:
             native: What took them.
@@ -189,9 +191,11 @@ class SimulatorHost(SteppedHost):
         """
         native.close(begun)
         try:
-            taken = self.simulator.world.end_steps(begun, count)
-        finally:
+            taken = self.simulator.world.end_steps(begun, count, whole=True)
+        except SimulationStoppedError:
             self.read()
+            raise
+        self._stamp = nanoseconds(self.simulator.time)
         self.steps(count - taken)
 
     def _record_rows(self, begin: int, rows: Array | None, count: int) -> None:

@@ -211,8 +211,13 @@ class NativeSteps:
         """Of what the program works on, between `prepare` and `close`."""
         return ctypes.addressof(self._setup)
 
-    def prepare(self, rows: Array | None = None) -> None:
-        """Tell the program what the robot is told; see `advance`."""
+    def prepare(self, rows: Array | None = None, *, whole: bool = False) -> None:
+        """Tell the program what the robot is told; see `advance`.
+
+        Args:
+            rows: As there.
+            whole: Whether the last step is done to its end, past the contact forces in it.
+        """
         setup, simulator = self._setup, self._simulator
         values, kinds, law = simulator.told
         m = self._values.size
@@ -227,7 +232,7 @@ class NativeSteps:
                     self._law[name] = array
                     setattr(setup, name, array.ctypes.data)
         setup.rows = None if rows is None else rows.ctypes.data
-        setup.straight = 0
+        setup.straight, setup.whole = 0, int(whole)
 
     def close(self, begun: int) -> None:
         """Take over what the program did to the robot, after it began some steps."""
@@ -245,6 +250,8 @@ def advance_all(
 ) -> npt.NDArray[np.int_]:
     """Begin steps of robots of different worlds, each prepared, side by side.
 
+    A thread that is done with a robot takes the next one that nobody has.
+
     Args:
         robots: Prepared by `NativeSteps.prepare`.
         count: Of steps, at least 1.
@@ -259,17 +266,12 @@ def advance_all(
         return begun
     addresses = np.array([robot.address for robot in robots], dtype=np.uintp)
     advance = _library().steps_advance_all
+    following = np.zeros(1, dtype=np.int_)
+    work = (addresses.ctypes.data, len(robots), following.ctypes.data, count, begun.ctypes.data)
     if pool is None:
-        threads = 1
-    # one after the other, so that cheap robots and dear ones are spread over the threads
-    works = [
-        (addresses.ctypes.data, len(robots), first, threads, count, begun.ctypes.data)
-        for first in range(threads)
-    ]
-    if pool is None:
-        advance(*works[0])
+        advance(*work)
     else:
-        list(pool.map(lambda work: advance(*work), works))
+        list(pool.map(lambda _: advance(*work), range(threads)))
     return begun
 
 
@@ -287,7 +289,7 @@ class _Steps(ctypes.Structure):
     _fields_ = [
         *_fields(ctypes.c_long, "links", "m", "nq", "nv", "states", "published", "touching"),
         *_fields(ctypes.c_long, "coordinates", "velocities", "warnings", "stride"),
-        *_fields(ctypes.c_long, "has_law", "has_bank", "has_implicit"),
+        *_fields(ctypes.c_long, "has_law", "has_bank", "has_implicit", "whole"),
         *_fields(ctypes.c_void_p, "step1", "step2", "model", "data", "warned"),
         *_fields(ctypes.c_void_p, "all_q", "all_qd", "last_q", "last_qd", "q", "qd", "sensed"),
         *_fields(ctypes.c_void_p, "twists", "poses", "applied", "tensions", "last_tensions"),
@@ -329,8 +331,7 @@ def _library() -> ctypes.CDLL:
     library.steps_advance.argtypes = [ctypes.POINTER(_Steps), ctypes.c_long]
     library.steps_advance.restype = ctypes.c_long
     library.steps_advance_all.argtypes = [
-        *(ctypes.c_void_p, ctypes.c_long, ctypes.c_long, ctypes.c_long, ctypes.c_long),
-        ctypes.c_void_p,
+        *(ctypes.c_void_p, ctypes.c_long, ctypes.c_void_p, ctypes.c_long, ctypes.c_void_p),
     ]
     library.steps_advance_all.restype = None
     return library

@@ -67,8 +67,8 @@ class SeveralSteps(Protocol):
     def address(self) -> int:
         """Of what the program works on, between `prepare` and `close`."""
 
-    def prepare(self, rows: Array | None = None) -> None:
-        """Tell the program what the robot is told."""
+    def prepare(self, rows: Array | None = None, *, whole: bool = False) -> None:
+        """Tell the program what the robot is told, and whether the last step is to be whole."""
 
     def close(self, begun: int) -> None:
         """Take over what the program did, after it began some steps."""
@@ -407,8 +407,13 @@ class WorldSimulator:
             self.check_running()
         return native
 
-    def end_steps(self, begun: int, count: int) -> int:
+    def end_steps(self, begun: int, count: int, *, whole: bool = False) -> int:
         """Do what follows after some of ``count`` steps were begun natively.
+
+        Args:
+            begun: How many.
+            count: How many were asked for.
+            whole: Whether the last of ``count`` was done to its end; its contacts are not known.
 
         Returns:
             How many steps were taken.
@@ -428,6 +433,13 @@ class WorldSimulator:
                 puller.refresh()
             self.step()
             return begun + 1
+        if whole:
+            self._step += count
+            self._met, self.touched = None, False
+            for puller in self.pullers:
+                puller.finish()
+                puller.refresh()
+            return count
         self._step += count - 1
         self._end_step()
         return count

@@ -74,6 +74,11 @@ _DIFFERENCES: dict[str, Difference] = {
         "which robot, gait and friction climbed is not said",
         Band.at_most(100.0 * CLIMB),
     ),
+    "wins": Difference(
+        "our rhythm alone leaves these fields too, as far in the median; which of two chaotic "
+        "runs gets farther is near to chance",
+        Band(6.0, 14.0),
+    ),
     "switch_frequency": Difference(_PHASES, Band(0.99, 1.01)),
     "switch_amplitude": Difference(_PHASES, Band(0.99, 1.01)),
     "cot_tetraspine": Difference(_ENERGY, Band(3.2, 8.0)),
@@ -283,6 +288,7 @@ BLOCK_CLAIMS = (
         Band.at_least(14.0),
         published=20.0,
         why="more than chance: 14 or more of 20 have a probability of 6 % without effect",
+        difference=_DIFFERENCES["wins"],
     ),
 )
 

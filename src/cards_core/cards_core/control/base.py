@@ -74,7 +74,8 @@ class QpController(Controller):
     Attributes:
         dynamics: Those of the model, with the muscles that take a tension.
         gains: Stiffness and damping; change them with `set_gains`.
-        tension_min, tension_max: Limits of the command, shape (m,), [N].
+        tension_min, tension_max: Limits of the command, shape (m,), [N]. Muscles that pull without
+            one, such as Hill-type muscles, are commanded at least what they have at their length.
         tension_rate: Largest change of a tension, shape (m,), [N/s]; None: no limit.
         motors: Joints with a motor of their own.
         native: See `Controller`; `cards_core.control.native_step` has the compiled step.
@@ -98,7 +99,7 @@ class QpController(Controller):
     ) -> None:
         super().__init__(model)
         self.dynamics = dynamics = model.dynamics
-        self._load = model.load
+        self._load, self._passive = model.load, model.passive
         self.contact_forces = ContactForces(dynamics, 0.0)
         self.reference_names = tuple(reference_names)
         self.error_names = tuple(error_names)
@@ -241,8 +242,8 @@ class QpController(Controller):
         and `ControlStatus.INVALID_STATE`.
         """
         out, t, q, qd = self.output, state.time, state.q, state.qd
-        if self.tension_rate is not None:
-            self._limit_change(t, self.tension_rate)
+        if self.tension_rate is not None or self._passive is not None:
+            self._bound_tensions(t, q, qd)
         out.time = t
         if not (math.isfinite(t) and is_finite(q, qd)):
             self._invalid()
@@ -262,18 +263,26 @@ class QpController(Controller):
             self._reference = reference  # the place of an invalid state is not worth holding
         return self.command
 
-    def _limit_change(self, t: float, rate: Array) -> None:
-        """Narrow the QP's bounds to what `tension_rate` lets the last tensions become by t."""
+    def _bound_tensions(self, t: float, q: Array, qd: Array) -> None:
+        """Set the QP's bounds: passive tensions at q, and what `tension_rate` lets become by t."""
+        lowest, rate = self._lowest, self.tension_rate
+        if self._passive is not None and is_finite(q, qd):
+            lowest = lowest.copy()
+            lengths = self.dynamics.update(q, qd).muscle_lengths
+            self._passive.raise_to(lowest, lengths, self._force_unit)
+            np.minimum(lowest, self._highest, out=lowest)
         reach = np.inf if self._last_time is None else t - self._last_time
         self._last_time = t
-        if reach == 0.0:  # the same instant again, e.g. after new gains: the same bounds
+        if rate is not None and reach == 0.0:  # the same instant again, e.g. after new gains
             return
-        if not 0.0 < reach < math.inf:  # first step, or the clock was set back
-            self._low[:], self._up[:] = self._lowest, self._highest
+        if rate is None or not 0.0 < reach < math.inf:  # or first step, or the clock was set back
+            self._low[:], self._up[:] = lowest, self._highest
             return
         tensions, change = self.output.tensions / self._force_unit, rate * reach / self._force_unit
-        np.maximum(tensions - change, self._lowest, out=self._low)
+        np.maximum(tensions - change, lowest, out=self._low)
         np.minimum(tensions + change, self._highest, out=self._up)
+        # passive tensions rise as fast as the robot moves
+        np.maximum(self._low, self._up, out=self._up)
 
     @abstractmethod
     def _formulate(self, q: Array, qd: Array, acceleration: Array) -> None:

@@ -4,7 +4,8 @@
 
 L and f belong to the muscles that take a tension; tau are the efforts of the joint motors, if any
 (`cards_core.robot.motors`). Muscles that take none, such as ligaments, pull all the same: w is
-their load, ``L_p' f_p(l, l')``.
+their load, ``L_p' f_p(l, l')``. Those that pull before they are told to, such as Hill-type
+muscles, cannot be commanded less than they have, ``f >= f_p(l)``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import dataclasses
 
 import numpy as np
 
+from cards_core.control.passive_tension import PassiveTension
 from cards_core.dynamics import make_dynamics
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import ParameterError
@@ -76,6 +78,7 @@ class ControlModel:
         dynamics: M, C, G and L, with the rows of L of the commanded muscles. Its arrays change
             with every update, so a model belongs to one controller at a time.
         load: w at a state, shape (nv,); None where all muscles take a tension.
+        passive: Least tensions f_p; None where all muscles do what they are told alone.
 
     Raises:
         ParameterError: ``dynamics`` has muscles that take no tension.
@@ -93,6 +96,8 @@ class ControlModel:
                     f"muscle '{muscle.name}' takes no tension command: it is passive (expected: "
                     "the dynamics of robot.commanded())"
                 )
+        passive = PassiveTension(self.commanded)
+        self.passive = passive if passive.names else None
         self.load: PassiveLoad | None = None
         if self.commanded is not robot:
             self.load = PassiveLoad(robot, backend)

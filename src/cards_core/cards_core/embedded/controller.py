@@ -189,6 +189,13 @@ def _exportable(controller: Controller) -> tuple[QpController, StepParts]:
             f"{', '.join(controller.model.load.names)}; their forces are not in the C form "
             "(expected: muscles that are all commanded)"
         )
+    if controller.model.passive is not None:
+        raise NotExportableError(
+            f"{robot.name} has muscles that pull without a command: "
+            f"{', '.join(controller.model.passive.names)}; their passive tensions are not in the "
+            "C form (expected: cables, series elastic units, or McKibben muscles without "
+            "bladder_stiffness)"
+        )
     indirect = geodesic_muscles(controller.dynamics.tree)
     if len(indirect):
         named = ", ".join(robot.muscles[i].name for i in indirect)

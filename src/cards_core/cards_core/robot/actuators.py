@@ -59,6 +59,14 @@ class _Actuator(_Parameters):
         """The commands that an actuator with these parameters accepts."""
         return _with_impedance(self.commands)
 
+    @property
+    def passive_range(self) -> tuple[float, float] | None:
+        """Lengths of the path [m] over which a muscle pulls without a command.
+
+        None if it only does what it is told.
+        """
+        return None
+
     def check(self) -> None:
         """See `_Parameters`; and where the heat of a ``thermal`` group comes from."""
         super().check()
@@ -462,6 +470,13 @@ class Pneumatic(_Actuator):
     valve: Valve | None = None
     thermal: Thermal | None = None
 
+    @property
+    def passive_range(self) -> tuple[float, float] | None:
+        """That of the bladder: the braid from its length without pressure to its threads'."""
+        if self.bladder_stiffness == 0.0:
+            return None
+        return self.tendon_length + self.rest_length, self.tendon_length + self.thread_length
+
     def _check_together(self) -> None:
         low, high = self.thread_length / math.sqrt(3.0), self.thread_length
         if not low < self.rest_length < high:
@@ -617,6 +632,12 @@ class Hill(_Actuator):
                 f"'passive_foot' {foot:g} and 'passive_stiffness' {steep:g} must be below and "
                 f"above 1/(passive_strain - passive_start) = {mean:g}"
             )
+
+    @property
+    def passive_range(self) -> tuple[float, float]:
+        """From a slack tendon to a fibre of twice its optimal length, at many times F0."""
+        slack = self.tendon_slack_length
+        return slack, 1.1 * slack + 2.0 * self.optimal_fiber_length
 
     @property
     def rigid_tendon(self) -> bool:

@@ -1,13 +1,16 @@
 """Which requests of a controller are attainable: linear programs of HiGHS, for the tests.
 
 At a state the joint accelerations are ``P f + p``: the task's ``B f + d``, the limited joints'
-``C f + e`` within [low, up]. Everything here is made of M, C, G, L and J; nothing of a controller.
+``C f + e`` within [low, up]. Everything here is made of M, C, G, L, J and
+the passive tensions of muscles.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import linprog, lsq_linear
+
+from cards_core.control.passive_tension import PassiveTension
 
 LIMIT_RATE, LIMIT_MARGIN = 20.0, 0.01
 """Defaults of `CtcOperational`, stated once more."""
@@ -37,6 +40,7 @@ class State:
             self.rates = jacobian @ qd
         self.B, self.d = jacobian @ push, jacobian @ drift + bias
         self.low_f = np.array([m.tension_min for m in robot.muscles])
+        PassiveTension(robot).raise_to(self.low_f, state.muscle_lengths, 1.0)
         self.up_f = np.array([m.tension_max for m in robot.muscles])
         # HiGHS' tolerances are absolute: tensions in units of about their limits
         finite = self.up_f[self.up_f < 1e6]

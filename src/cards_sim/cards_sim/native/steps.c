@@ -20,6 +20,7 @@ typedef struct { kernel_t call; double *io; } call_t;
 typedef struct {
   long links, m, nq, nv, states, published, touching, coordinates, velocities, warnings, stride;
   long has_law, has_bank, has_implicit;
+  long whole;                                 /* whether the last step is, too */
   mujoco_t step1, step2;
   const void *model;
   void *data;
@@ -237,7 +238,7 @@ static void record(steps_t *s, long row) {
 }
 
 /* Take up to n steps. All but the last are whole; the last one ends after its forces are known,
-   before the next kinematics. Returns how many were begun. Fewer than n: the caller takes the next
+   before the next kinematics, unless it is to be whole as well. Returns how many were begun. Fewer than n: the caller takes the next
    step, which has something to tell; or, if there are warnings, the last one failed. */
 long steps_advance(steps_t *s, long n) {
   for (long k = 0; k < n; k++) {
@@ -253,7 +254,7 @@ long steps_advance(steps_t *s, long n) {
     pull(s);
     s->step2(s->model, s->data);
     if (warned(s)) return k + 1;
-    if (k == n - 1) break;
+    if (k == n - 1 && !s->whole) break;
     s->step1(s->model, s->data);
     if (warned(s)) return k + 1;
     refresh(s);
@@ -261,7 +262,9 @@ long steps_advance(steps_t *s, long n) {
   return n;
 }
 
-/* The same for every `stride`-th of `count` robots of different worlds, from `first` on */
-void steps_advance_all(steps_t **all, long count, long first, long stride, long n, long *begun) {
-  for (long i = first; i < count; i += stride) begun[i] = steps_advance(all[i], n);
+/* The same for `count` robots of different worlds; several threads share them by `next`, 0 before */
+void steps_advance_all(steps_t **all, long count, long *next, long n, long *begun) {
+  long i;
+  while ((i = __atomic_fetch_add(next, 1, __ATOMIC_RELAXED)) < count)
+    begun[i] = steps_advance(all[i], n);
 }

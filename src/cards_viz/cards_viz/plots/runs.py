@@ -214,6 +214,8 @@ def tensions(
 def efforts(time: Array, values: Array, names: Sequence[str], limits: Array) -> Figure:
     """Plot the efforts of joint motors over time, a chart for each motor, with its limits.
 
+    More than `MOST_NAMES` motors are a map instead, each over its limit or, without one, its peak.
+
     Args:
         time: Shape (T,), [s].
         values: Shape (T, k), k > 0, [Nm] or [N].
@@ -221,6 +223,8 @@ def efforts(time: Array, values: Array, names: Sequence[str], limits: Array) -> 
         limits: Maximum size of each, shape (k,), [Nm] or [N]; infinite where there is none.
     """
     time, values = thin(time, values)
+    if len(names) > MOST_NAMES:
+        return _effort_map(time, values, names, limits)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(10.0, 1.0 + 1.6 * len(names)), layout="constrained")
         figure.suptitle("Efforts of joint motors", x=0.01, ha="left", fontweight="bold")
@@ -236,6 +240,30 @@ def efforts(time: Array, values: Array, names: Sequence[str], limits: Array) -> 
         axes[-1].set_xlabel("time [s]")
         axes[-1].set_xlim(time[0], max(time[-1], time[0] + 1e-9))
         figure.align_ylabels(list(axes))
+    return figure
+
+
+def _effort_map(time: Array, values: Array, names: Sequence[str], limits: Array) -> Figure:
+    """Return the map of `efforts`."""
+    peaks = np.abs(values).max(axis=0, initial=0.0)
+    whole = np.where(np.isfinite(limits) & (limits > 0.0), limits, np.maximum(peaks, 1e-12))
+    k = len(names)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(10.0, 1.5 + 0.14 * k), layout="constrained")
+        figure.suptitle("Efforts of joint motors", x=0.01, ha="left", fontweight="bold")
+        axis = figure.subplots()
+        if len(time) > 1:
+            image = axis.pcolormesh(
+                np.append(time, 2 * time[-1] - time[-2]), np.arange(k + 1), (values / whole).T,
+                cmap="RdBu_r", vmin=-1.0, vmax=1.0, rasterized=True,
+            )  # fmt: skip
+            label = "effort over the motor's limit, or its peak where it has none"
+            figure.colorbar(image, ax=axis, label=label, aspect=60, pad=0.01)
+        axis.grid(visible=False)
+        axis.set_yticks(np.arange(k) + 0.5, names, fontsize=6.0)
+        axis.invert_yaxis()
+        axis.set_xlabel("time [s]")
+        axis.set_xlim(time[0], max(time[-1], time[0] + 1e-9))
     return figure
 
 

@@ -156,6 +156,19 @@ def test_efforts_have_a_chart_each_and_limits_that_are_near():
     assert knee.get_xlabel() == "time [s]"
 
 
+def test_efforts_of_many_motors_are_a_map_over_limit_or_peak():
+    k = plots.MOST_NAMES + 1
+    values = np.outer(np.sin(TIME), np.arange(k))
+    limits = np.where(np.arange(k) % 2, 50.0, np.inf)
+    axis, _ = plots.efforts(TIME, values, [f"j{i}" for i in range(k)], limits).axes
+    assert [text.get_text() for text in axis.get_yticklabels()] == [f"j{i}" for i in range(k)]
+    shown = np.asarray(axis.collections[0].get_array()).reshape(k, len(TIME))
+    peaks = np.abs(values).max(axis=0)
+    np.testing.assert_allclose(shown[3], values[:, 3] / 50.0)
+    np.testing.assert_allclose(shown[4], values[:, 4] / peaks[4])
+    assert not shown[0].any()
+
+
 def test_latencies_are_drawn_with_their_percentiles():
     delays = np.arange(1.0, 101.0)
     time = 0.1 * np.arange(100)
