@@ -11,6 +11,7 @@ muscles, cannot be commanded less than they have, ``f >= f_p(l)``.
 from __future__ import annotations
 
 import dataclasses
+from functools import cached_property
 
 import numpy as np
 
@@ -78,7 +79,6 @@ class ControlModel:
         dynamics: M, C, G and L, with the rows of L of the commanded muscles. Its arrays change
             with every update, so a model belongs to one controller at a time.
         load: w at a state, shape (nv,); None where all muscles take a tension.
-        passive: Least tensions f_p; None where all muscles do what they are told alone.
 
     Raises:
         ParameterError: ``dynamics`` has muscles that take no tension.
@@ -96,8 +96,12 @@ class ControlModel:
                     f"muscle '{muscle.name}' takes no tension command: it is passive (expected: "
                     "the dynamics of robot.commanded())"
                 )
-        passive = PassiveTension(self.commanded)
-        self.passive = passive if passive.names else None
         self.load: PassiveLoad | None = None
         if self.commanded is not robot:
             self.load = PassiveLoad(robot, backend)
+
+    @cached_property
+    def passive(self) -> PassiveTension | None:
+        """Least tensions f_p; None where muscles do only what they are told."""
+        passive = PassiveTension(self.commanded)
+        return passive if passive.names else None

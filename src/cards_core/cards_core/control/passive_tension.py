@@ -7,18 +7,22 @@ on less pull than there is, and leaves a steady offset.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from types import SimpleNamespace
+
 import numpy as np
 
 from cards_core.muscles.actuators.arithmetic import NUMPY
-from cards_core.muscles.actuators.groups import model_type
+from cards_core.muscles.actuators.groups import make_groups
 from cards_core.muscles.actuators.model import Inputs
 from cards_core.muscles.command import FORCE
 from cards_core.robot.elements import Muscle
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
 
-POINTS = 1024
-"""Of the table of a muscle; between them it is linear, within 2e-4 of the greatest force."""
+POINTS, ROUGH_POINTS = 256, 33
+"""Of the table of a muscle; between them it is linear, within 2e-4 of the greatest force. Its ends
+are found with a rough one."""
 
 STEP = 1e-3
 """Time step of the actuator models, [s]; they start at rest and stay there."""
@@ -39,18 +43,23 @@ class PassiveTension:
     """
 
     def __init__(self, robot: Robot) -> None:
-        tables = {
-            i: _table(muscle, muscle.actuator.passive_range)
-            for i, muscle in enumerate(robot.muscles)
-            if muscle.actuator.passive_range is not None
-        }
-        self._rows = np.array(list(tables), dtype=int)
-        self.names: tuple[str, ...] = tuple(robot.muscles[i].name for i in tables)
-        self._first = np.array([lengths[0] for lengths, _ in tables.values()])
-        self._spacing = np.array([lengths[1] - lengths[0] for lengths, _ in tables.values()])
-        self._tensions = np.zeros((len(tables), POINTS))
-        for row, (_, tensions) in zip(self._tensions, tables.values(), strict=True):
-            row[:] = tensions
+        ranges = [muscle.actuator.passive_range for muscle in robot.muscles]
+        self._rows = np.array([i for i, span in enumerate(ranges) if span is not None], dtype=int)
+        pulling = [robot.muscles[i] for i in self._rows]
+        self.names: tuple[str, ...] = tuple(muscle.name for muscle in pulling)
+        spans = np.array([span for span in ranges if span is not None]).reshape(-1, 2)
+        rough = np.linspace(spans[:, 0], spans[:, 1], ROUGH_POINTS, axis=1)
+        lower = np.array([muscle.tension_min for muscle in pulling])[:, None]
+        upper = np.array([muscle.tension_max for muscle in pulling])[:, None]
+        tensions = _least_tensions(pulling, rough)
+        # where the tension changes from its least to its greatest limit; argmax: the first True
+        first = np.maximum(np.argmax(tensions > lower, axis=1) - 1, 0)
+        last = ROUGH_POINTS - np.argmax((tensions < upper)[:, ::-1], axis=1)
+        last = np.clip(last, first + 1, ROUGH_POINTS - 1)
+        each = np.arange(len(pulling))
+        lengths = np.linspace(rough[each, first], rough[each, last], POINTS, axis=1)
+        self._first, self._spacing = lengths[:, 0], lengths[:, 1] - lengths[:, 0]
+        self._tensions = _least_tensions(pulling, lengths)
 
     def raise_to(self, lower: Array, lengths: Array, unit: float) -> None:
         """Raise lower bounds of tensions to what the muscles have without a command.
@@ -69,10 +78,19 @@ class PassiveTension:
         lower[self._rows] = np.maximum(lower[self._rows], tension / unit)
 
 
-def _table(muscle: Muscle, span: tuple[float, float]) -> tuple[Array, Array]:
-    """Return lengths of a path [m] and the least tensions there [N], each of shape (POINTS,)."""
-    lengths = np.linspace(*span, POINTS)
-    model = model_type(muscle.actuator)([muscle], STEP)
-    least = Inputs(lengths, 0.0 * lengths, np.full(POINTS, FORCE), muscle.tension_min)
-    tensions, _ = model.step(NUMPY, model.p, model.rest(lengths), least)
-    return lengths, tensions
+def _least_tensions(muscles: Sequence[Muscle], lengths: Array) -> Array:
+    """Return least tensions [N] of muscles at lengths of their paths [m], shape (k, n) each."""
+    out = np.zeros(lengths.shape)
+    for group in make_groups(muscles, STEP)[0]:
+        model, rows = group.model, group.rows
+        asked = lengths[rows].ravel()
+        # each muscle as many times as there are lengths
+        repeated = {
+            name: np.repeat(value, lengths.shape[1]) for name, value in vars(model.p).items()
+        }
+        model.p = SimpleNamespace(**repeated)
+        kinds = np.full(asked.size, FORCE)
+        least = Inputs(asked, 0.0 * asked, kinds, model.p.tension_min)
+        tensions, _ = model.step(NUMPY, model.p, model.rest(asked), least)
+        out[rows] = tensions.reshape(len(rows), -1)
+    return out
