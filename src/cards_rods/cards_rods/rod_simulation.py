@@ -36,6 +36,9 @@ Mode = Literal["dgm", "igm"]
 LOG_NAME = "rod_solver.npz"
 """File of the log within the folder of a run."""
 
+CONDITION_PERIOD = 0.01
+"""Least time between two condition numbers in the log, [s]: each takes as long as half a solve."""
+
 
 class RodSimulation:
     """Commands, demo motion, saved states and log of one robot.
@@ -98,6 +101,7 @@ class RodSimulation:
         self.refusals = 0
         self.steps = 0
         self.step_us = 0.0
+        self._condition, self._conditioned = 0.0, -math.inf
         self.log: RunLog | None = None
         if log_path is not None:
             self.open_log(log_path)
@@ -349,11 +353,13 @@ class RodSimulation:
 
     def _row(self, now: float) -> tuple[Any, ...]:
         result, solution = self.result, self.solution
+        if not abs(now - self._conditioned) < CONDITION_PERIOD - 1e-9:
+            self._condition, self._conditioned = solution.condition, now
         return (
             now, float(result.status), float(result.held), float(self.mode == "igm"),
             solution.q, self.target_q, solution.pose.ravel(), self.target_pose.ravel(),
             *self.errors(), self.wrench, solution.base_wrenches.ravel(),
-            result.min_eigenvalue, result.reference_eigenvalue, solution.condition,
+            result.min_eigenvalue, result.reference_eigenvalue, self._condition,
             solution.residual, float(solution.iterations),
             float(result.substeps), self.step_us,
         )  # fmt: skip
@@ -422,7 +428,7 @@ def log_columns(limbs: int) -> dict[str, int | None]:
         "base_wrenches": 6 * limbs,
         "min_eigenvalue": None,
         "start_eigenvalue": None,
-        "condition": None,
+        "condition": None,  # at most every `CONDITION_PERIOD`
         "residual": None,
         "iterations": None,
         "substeps": None,

@@ -275,3 +275,19 @@ def test_a_solve_that_runs_out_of_time_says_so_and_leads_to_the_same_place(simul
     assert simulation.command_pose(place, (1.0, 0.0, 0.0, 0.0))
     assert simulation.solve(1e6).message == ""
     np.testing.assert_array_equal(simulation.solution.record[:-13], in_pieces)
+
+
+def test_the_condition_is_logged_at_most_every_ten_milliseconds(tmp_path):
+    simulation = RodSimulation(ROBOT, log_path=tmp_path / LOG_NAME, motion_duration=4.0)
+    simulation.play(True)
+    true = []
+    for step in range(65):
+        simulation.step(2e-3 * step)
+        true.append(simulation.solution.condition)
+    simulation.step(1e-3)  # time was put back
+    true.append(simulation.solution.condition)
+    simulation.close()
+    logged = load_log(tmp_path)["condition"]
+    assert len(set(true)) > 60
+    np.testing.assert_array_equal(logged[:65], np.repeat(true[:65:5], 5))
+    assert logged[65] == true[65]
