@@ -167,7 +167,11 @@ def _pose_in_link(element: XmlElement, link: FrameNode) -> Pose:
 
 def _visual(element: XmlElement, geometry: Geometry, link: FrameNode) -> Visual:
     return Visual(
-        element.get("name", ""), geometry, _pose_in_link(element, link), _colour(element)
+        element.get("name", ""),
+        geometry,
+        _pose_in_link(element, link),
+        _colour(element),
+        element.line,
     )
 
 
@@ -193,7 +197,11 @@ def _colour(visual: XmlElement) -> tuple[float, float, float, float]:
 
 def _collision(element: XmlElement, geometry: Geometry, link: FrameNode) -> Collision:
     return Collision(
-        element.get("name", ""), geometry, _pose_in_link(element, link), _friction(element)
+        element.get("name", ""),
+        geometry,
+        _pose_in_link(element, link),
+        _friction(element),
+        element.line,
     )
 
 
