@@ -45,7 +45,8 @@ def check_meshes(robot: Robot, findings: FindingList) -> None:
     """
     contents: dict[str, _Content] = {}
     for link in robot.links:
-        for item in (*link.visuals, *link.collisions):
+        shapes: tuple[Visual | Collision, ...] = (*link.visuals, *link.collisions)
+        for item in shapes:
             geometry = item.geometry
             if not isinstance(geometry, Mesh) or not is_local(geometry.uri):
                 continue
