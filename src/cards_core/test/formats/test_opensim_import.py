@@ -21,6 +21,8 @@ from cards_core.formats.opensim.importer import UPRIGHT, import_osim, our_coordi
 from cards_core.formats.opensim.kinematics import body_poses, free_coordinates, values
 from cards_core.formats.opensim.schema import CONTENT
 from cards_core.formats.opensim.wraps import coordinate_range
+from cards_core.muscles.actuators.arithmetic import NUMPY
+from cards_core.muscles.actuators.hill import curves_of
 from cards_core.robot.actuators import Hill, Ligament
 from cards_core.robot.forward_kinematics import node_poses
 
@@ -318,6 +320,45 @@ def test_defaults_of_the_document_count_where_an_object_says_nothing(tmp_path):
     assert robot.muscle("extensor").actuator.max_velocity == 7.5
     assert robot.muscle("extensor").actuator.lengthening_force == 1.8
     assert robot.muscle("flexor").actuator.max_velocity == 10.0
+
+
+@pytest.mark.parametrize(
+    ("damping", "rigid", "minimum", "floor", "ours"),
+    [  # the floors are what OpenSim 4.6 has after it loaded such a muscle
+        (None, "false", None, 0.0, 0.1),
+        (None, "false", 0.05, 0.0, 0.1),
+        (0.1, "false", 0.2, 0.0, 0.1),
+        (0.001, "false", None, 0.0, 0.001),
+        (0.0005, "false", None, 0.1, 1e-4),
+        (0.0, "false", None, 0.1, 1e-4),
+        (0.0, "false", 0.05, 0.1, 1e-4),
+        (0.0, "false", 0.2, 0.2, 1e-4),
+        (0.0, "true", None, 0.0, 1e-4),
+        (0.0, "true", 0.2, 0.0, 1e-4),
+    ],
+)
+def test_the_minimum_of_millards_active_curve_is_the_one_that_opensim_sets(
+    tmp_path, damping, rigid, minimum, floor, ours
+):
+    tags = f"<ignore_tendon_compliance>{rigid}</ignore_tendon_compliance>"
+    if minimum is not None:
+        tags += f"<ActiveForceLengthCurve><minimum_value>{minimum}</minimum_value>"
+        tags += "</ActiveForceLengthCurve>"
+    if damping is not None:
+        tags += f"<fiber_damping>{damping}</fiber_damping>"
+    old = (
+        "<ActiveForceLengthCurve><minimum_value>0</minimum_value></ActiveForceLengthCurve>"
+        "<fiber_damping>0.05</fiber_damping>"
+    )
+    assert old in samples.arm()
+    model = osim(tmp_path, samples.arm().replace(old, tags)).model
+    hill = model.robot.muscle("flexor").actuator
+    assert (hill.active_floor, hill.damping) == (floor, ours)
+    said = [f for f in model.warnings if f.code == "curve-not-convertible"]
+    assert len(said) == (floor > 0.0)  # of the ends of the force-velocity curve
+    if not floor:  # of OpenSim 4.6 too
+        found = curves_of(hill).active(NUMPY, np.array([0.4, 0.4513, 0.5]))[0]
+        assert found == pytest.approx([0.0, 9.325036734267535e-05, 0.09853248961876138], abs=1e-9)
 
 
 def test_the_scale_of_a_coupling_counts(tmp_path):
