@@ -338,7 +338,7 @@ def test_defaults_of_the_document_count_where_an_object_says_nothing(tmp_path):
     ],
 )
 def test_the_minimum_of_millards_active_curve_is_the_one_that_opensim_sets(
-    tmp_path, damping, rigid, minimum, floor, ours
+    tmp_path, damping, rigid, minimum, *, floor, ours
 ):
     tags = f"<ignore_tendon_compliance>{rigid}</ignore_tendon_compliance>"
     if minimum is not None:
