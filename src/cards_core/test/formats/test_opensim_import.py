@@ -18,9 +18,17 @@ from cards_core.formats.imports.model import write_imported
 from cards_core.formats.opensim import functions, joint_reading, muscles, path_reading, reading
 from cards_core.formats.opensim.compare import ACTIVATIONS, fiber_equilibrium, measure
 from cards_core.formats.opensim.importer import UPRIGHT, import_osim, our_coordinates
-from cards_core.formats.opensim.kinematics import body_poses, free_coordinates, values
+from cards_core.formats.opensim.kinematics import (
+    body_poses,
+    free_coordinates,
+    length,
+    polyline,
+    values,
+)
 from cards_core.formats.opensim.schema import CONTENT
-from cards_core.formats.opensim.wraps import coordinate_range
+from cards_core.formats.opensim.wraps import all_poses, coordinate_range
+from cards_core.muscles.actuators.arithmetic import NUMPY
+from cards_core.muscles.actuators.hill import curves_of
 from cards_core.robot.actuators import Hill, Ligament
 from cards_core.robot.forward_kinematics import node_poses
 
@@ -320,6 +328,45 @@ def test_defaults_of_the_document_count_where_an_object_says_nothing(tmp_path):
     assert robot.muscle("flexor").actuator.max_velocity == 10.0
 
 
+@pytest.mark.parametrize(
+    ("damping", "rigid", "minimum", "floor", "ours"),
+    [  # the floors are what OpenSim 4.6 has after it loaded such a muscle
+        (None, "false", None, 0.0, 0.1),
+        (None, "false", 0.05, 0.0, 0.1),
+        (0.1, "false", 0.2, 0.0, 0.1),
+        (0.001, "false", None, 0.0, 0.001),
+        (0.0005, "false", None, 0.1, 1e-4),
+        (0.0, "false", None, 0.1, 1e-4),
+        (0.0, "false", 0.05, 0.1, 1e-4),
+        (0.0, "false", 0.2, 0.2, 1e-4),
+        (0.0, "true", None, 0.0, 1e-4),
+        (0.0, "true", 0.2, 0.0, 1e-4),
+    ],
+)
+def test_the_minimum_of_millards_active_curve_is_the_one_that_opensim_sets(
+    tmp_path, damping, rigid, minimum, *, floor, ours
+):
+    tags = f"<ignore_tendon_compliance>{rigid}</ignore_tendon_compliance>"
+    if minimum is not None:
+        tags += f"<ActiveForceLengthCurve><minimum_value>{minimum}</minimum_value>"
+        tags += "</ActiveForceLengthCurve>"
+    if damping is not None:
+        tags += f"<fiber_damping>{damping}</fiber_damping>"
+    old = (
+        "<ActiveForceLengthCurve><minimum_value>0</minimum_value></ActiveForceLengthCurve>"
+        "<fiber_damping>0.05</fiber_damping>"
+    )
+    assert old in samples.arm()
+    model = osim(tmp_path, samples.arm().replace(old, tags)).model
+    hill = model.robot.muscle("flexor").actuator
+    assert (hill.active_floor, hill.damping) == (floor, ours)
+    said = [f for f in model.warnings if f.code == "curve-not-convertible"]
+    assert len(said) == (floor > 0.0)  # of the ends of the force-velocity curve
+    if not floor:  # of OpenSim 4.6 too
+        found = curves_of(hill).active(NUMPY, np.array([0.4, 0.4513, 0.5]))[0]
+        assert found == pytest.approx([0.0, 9.325036734267535e-05, 0.09853248961876138], abs=1e-9)
+
+
 def test_the_scale_of_a_coupling_counts(tmp_path):
     # OpenSim 4.6: patella_angle -0.38 at knee -0.4, twice 0.5 q + 0.01
     end = "</CoordinateCouplerConstraint>"
@@ -359,6 +406,71 @@ def test_what_has_no_counterpart_is_named(tmp_path, old, new, code):
     found = osim(tmp_path, samples.arm().replace(old, new, 1))
     (said,) = [item for item in found.model.warnings if item.code == code]
     assert said.line
+
+
+PATH = """<GeometryPath name="path"><PathPointSet><objects>{}{}</objects></PathPointSet>
+</GeometryPath>""".format(
+    samples.point("p1", "upper_arm", "0 -0.1 0"), samples.point("p2", "forearm", "0 -0.1 0")
+)
+
+
+@pytest.mark.parametrize(
+    ("force", "level", "why"),
+    [
+        ('<MyFancyMuscle name="new"/>', "warning", "no force of OpenSim has this name"),
+        ('<SomethingElse name="new"/>', "warning", "no force of OpenSim has this name"),
+        (f'<RigidTendonMuscle name="new">{PATH}</RigidTendonMuscle>', "warning", "no counterpart"),
+        (f'<PathSpring name="new">{PATH}</PathSpring>', "warning", "no counterpart"),
+        (f'<MyFancyMuscle name="new">{PATH}<appliesForce>false</appliesForce></MyFancyMuscle>',
+         "note", "switched off"),
+        ('<CoordinateLimitForce name="new"/>', "note", "no counterpart"),
+    ],
+)  # fmt: skip
+def test_muscles_and_unknown_forces_that_are_left_out_are_warnings(tmp_path, force, level, why):
+    here = "<CoordinateActuator"
+    found = osim(tmp_path, samples.arm().replace(here, f"\n{force}{here}"))
+    assert "new" not in found.muscles
+    (said,) = [f for f in found.model.findings if f.subject.endswith(" 'new'")]
+    assert (said.level, said.code) == (level, "left-out")
+    assert said.line
+    assert why in said.message
+
+
+def test_a_muscle_that_is_never_taut_is_named_with_its_numbers(tmp_path, imported):
+    for found in imported.values():
+        assert not [f for f in found.model.findings if f.code == "never-taut"]
+    text = samples.arm().replace("<slack_length>0.06<", "<slack_length>0.6<")
+    old = "<tendon_slack_length>0.18<"  # of the extensor, which wraps
+    assert old in text
+    found = osim(tmp_path, text.replace(old, "<tendon_slack_length>180<"))
+    said = {f.subject: f for f in found.model.warnings if f.code == "never-taut"}
+    assert set(said) == {"muscle 'extensor'", "muscle 'band'"}
+    assert (
+        "its slack length 180 m is longer than its path, 0." in said["muscle 'extensor'"].message
+    )
+    for item in found.source.muscles:
+        if item.name in ("extensor", "band"):
+            assert said[f"muscle '{item.name}'"].line == item.element.line
+
+
+def test_a_wrap_may_make_a_path_longer_than_the_slack_length(tmp_path, imported, dynamics):
+    """Between the longest line through the points and the longest path over the cylinder."""
+    name, found = "extensor", imported["arm"]
+    row = [m.name for m in found.source.muscles].index(name)
+    lines, paths = [], []
+    for q, bodies in all_poses(found.source):
+        muscle = found.source.muscles[row]
+        lines.append(length(polyline(muscle, q, bodies)))
+        at = our_coordinates(found.model.robot, found.coordinates, q)
+        state = dynamics["arm"].update(at, np.zeros(found.model.robot.tree.nv))
+        paths.append(float(state.muscle_lengths[row]))
+    assert max(paths) > max(lines) + 1e-5
+    for slack, count in ((0.5 * (max(paths) + max(lines)), 0), (max(paths) + 1e-6, 1)):
+        text = samples.arm().replace(
+            "<tendon_slack_length>0.18<", f"<tendon_slack_length>{slack}<"
+        )
+        said = [f for f in osim(tmp_path, text).model.findings if f.code == "never-taut"]
+        assert len(said) == count
 
 
 def test_every_property_that_is_read_is_known():
