@@ -18,9 +18,17 @@ from cards_core.formats.imports.model import write_imported
 from cards_core.formats.opensim import functions, joint_reading, muscles, path_reading, reading
 from cards_core.formats.opensim.compare import ACTIVATIONS, fiber_equilibrium, measure
 from cards_core.formats.opensim.importer import UPRIGHT, import_osim, our_coordinates
-from cards_core.formats.opensim.kinematics import body_poses, free_coordinates, values
+from cards_core.formats.opensim.kinematics import (
+    body_poses,
+    free_coordinates,
+    length,
+    polyline,
+    values,
+)
 from cards_core.formats.opensim.schema import CONTENT
-from cards_core.formats.opensim.wraps import coordinate_range
+from cards_core.formats.opensim.wraps import all_poses, coordinate_range
+from cards_core.muscles.actuators.arithmetic import NUMPY
+from cards_core.muscles.actuators.hill import curves_of
 from cards_core.robot.actuators import Hill, Ligament
 from cards_core.robot.forward_kinematics import node_poses
 
@@ -320,6 +328,45 @@ def test_defaults_of_the_document_count_where_an_object_says_nothing(tmp_path):
     assert robot.muscle("flexor").actuator.max_velocity == 10.0
 
 
+@pytest.mark.parametrize(
+    ("damping", "rigid", "minimum", "floor", "ours"),
+    [  # the floors are what OpenSim 4.6 has after it loaded such a muscle
+        (None, "false", None, 0.0, 0.1),
+        (None, "false", 0.05, 0.0, 0.1),
+        (0.1, "false", 0.2, 0.0, 0.1),
+        (0.001, "false", None, 0.0, 0.001),
+        (0.0005, "false", None, 0.1, 1e-4),
+        (0.0, "false", None, 0.1, 1e-4),
+        (0.0, "false", 0.05, 0.1, 1e-4),
+        (0.0, "false", 0.2, 0.2, 1e-4),
+        (0.0, "true", None, 0.0, 1e-4),
+        (0.0, "true", 0.2, 0.0, 1e-4),
+    ],
+)
+def test_the_minimum_of_millards_active_curve_is_the_one_that_opensim_sets(
+    tmp_path, damping, rigid, minimum, *, floor, ours
+):
+    tags = f"<ignore_tendon_compliance>{rigid}</ignore_tendon_compliance>"
+    if minimum is not None:
+        tags += f"<ActiveForceLengthCurve><minimum_value>{minimum}</minimum_value>"
+        tags += "</ActiveForceLengthCurve>"
+    if damping is not None:
+        tags += f"<fiber_damping>{damping}</fiber_damping>"
+    old = (
+        "<ActiveForceLengthCurve><minimum_value>0</minimum_value></ActiveForceLengthCurve>"
+        "<fiber_damping>0.05</fiber_damping>"
+    )
+    assert old in samples.arm()
+    model = osim(tmp_path, samples.arm().replace(old, tags)).model
+    hill = model.robot.muscle("flexor").actuator
+    assert (hill.active_floor, hill.damping) == (floor, ours)
+    said = [f for f in model.warnings if f.code == "curve-not-convertible"]
+    assert len(said) == (floor > 0.0)  # of the ends of the force-velocity curve
+    if not floor:  # of OpenSim 4.6 too
+        found = curves_of(hill).active(NUMPY, np.array([0.4, 0.4513, 0.5]))[0]
+        assert found == pytest.approx([0.0, 9.325036734267535e-05, 0.09853248961876138], abs=1e-9)
+
+
 def test_the_scale_of_a_coupling_counts(tmp_path):
     # OpenSim 4.6: patella_angle -0.38 at knee -0.4, twice 0.5 q + 0.01
     end = "</CoordinateCouplerConstraint>"
@@ -361,6 +408,71 @@ def test_what_has_no_counterpart_is_named(tmp_path, old, new, code):
     assert said.line
 
 
+PATH = """<GeometryPath name="path"><PathPointSet><objects>{}{}</objects></PathPointSet>
+</GeometryPath>""".format(
+    samples.point("p1", "upper_arm", "0 -0.1 0"), samples.point("p2", "forearm", "0 -0.1 0")
+)
+
+
+@pytest.mark.parametrize(
+    ("force", "level", "why"),
+    [
+        ('<MyFancyMuscle name="new"/>', "warning", "no force of OpenSim has this name"),
+        ('<SomethingElse name="new"/>', "warning", "no force of OpenSim has this name"),
+        (f'<RigidTendonMuscle name="new">{PATH}</RigidTendonMuscle>', "warning", "no counterpart"),
+        (f'<PathSpring name="new">{PATH}</PathSpring>', "warning", "no counterpart"),
+        (f'<MyFancyMuscle name="new">{PATH}<appliesForce>false</appliesForce></MyFancyMuscle>',
+         "note", "switched off"),
+        ('<CoordinateLimitForce name="new"/>', "note", "no counterpart"),
+    ],
+)  # fmt: skip
+def test_muscles_and_unknown_forces_that_are_left_out_are_warnings(tmp_path, force, level, why):
+    here = "<CoordinateActuator"
+    found = osim(tmp_path, samples.arm().replace(here, f"\n{force}{here}"))
+    assert "new" not in found.muscles
+    (said,) = [f for f in found.model.findings if f.subject.endswith(" 'new'")]
+    assert (said.level, said.code) == (level, "left-out")
+    assert said.line
+    assert why in said.message
+
+
+def test_a_muscle_that_is_never_taut_is_named_with_its_numbers(tmp_path, imported):
+    for found in imported.values():
+        assert not [f for f in found.model.findings if f.code == "never-taut"]
+    text = samples.arm().replace("<slack_length>0.06<", "<slack_length>0.6<")
+    old = "<tendon_slack_length>0.18<"  # of the extensor, which wraps
+    assert old in text
+    found = osim(tmp_path, text.replace(old, "<tendon_slack_length>180<"))
+    said = {f.subject: f for f in found.model.warnings if f.code == "never-taut"}
+    assert set(said) == {"muscle 'extensor'", "muscle 'band'"}
+    assert (
+        "its slack length 180 m is longer than its path, 0." in said["muscle 'extensor'"].message
+    )
+    for item in found.source.muscles:
+        if item.name in ("extensor", "band"):
+            assert said[f"muscle '{item.name}'"].line == item.element.line
+
+
+def test_a_wrap_may_make_a_path_longer_than_the_slack_length(tmp_path, imported, dynamics):
+    """Between the longest line through the points and the longest path over the cylinder."""
+    name, found = "extensor", imported["arm"]
+    row = [m.name for m in found.source.muscles].index(name)
+    lines, paths = [], []
+    for q, bodies in all_poses(found.source):
+        muscle = found.source.muscles[row]
+        lines.append(length(polyline(muscle, q, bodies)))
+        at = our_coordinates(found.model.robot, found.coordinates, q)
+        state = dynamics["arm"].update(at, np.zeros(found.model.robot.tree.nv))
+        paths.append(float(state.muscle_lengths[row]))
+    assert max(paths) > max(lines) + 1e-5
+    for slack, count in ((0.5 * (max(paths) + max(lines)), 0), (max(paths) + 1e-6, 1)):
+        text = samples.arm().replace(
+            "<tendon_slack_length>0.18<", f"<tendon_slack_length>{slack}<"
+        )
+        said = [f for f in osim(tmp_path, text).model.findings if f.code == "never-taut"]
+        assert len(said) == count
+
+
 def test_every_property_that_is_read_is_known():
     """Every name that the readers ask for is in the table: else its object is refused."""
     known = {name for content in CONTENT.values() for name in content.once | content.many}
@@ -391,3 +503,45 @@ def test_a_coordinate_whose_range_has_no_extent_is_fixed(tmp_path):
         same = locked.model.robot.joint(joint.name)
         assert joint.kind == same.kind
         np.testing.assert_array_equal(joint.parent_to_joint.matrix, same.parent_to_joint.matrix)
+
+
+def elbow(quadrant: str) -> str:
+    """An elbow whose extensor goes around a cylinder on its axis, at -x where it is stretched."""
+    cylinder = samples.wrap_object(
+        "WrapCylinder", "cylinder", "0 -0.29 0", quadrant=quadrant,
+        shape="<radius>0.02</radius><length>0.2</length>",
+    )  # fmt: skip
+    joints = samples.joint(
+        "WeldJoint", "shoulder", "ground", "humerus"
+    ) + samples.joint(
+        "PinJoint", "elbow", "humerus", "forearm", samples.coordinate("flexion", 0.0, 2.4),
+        at="0 -0.29 0",
+    ).replace("<orientation>0.1 -0.2 0.3<", "<orientation>0 0 0<")  # fmt: skip
+    forces = samples.muscle(
+        "extensor",
+        samples.point("a", "humerus", "-0.02 -0.02 0")
+        + samples.point("b", "forearm", "-0.015 -0.04 0"),
+        samples.path_wrap("cylinder"), fiber=0.13, slack=0.2,
+    )  # fmt: skip
+    bodies = samples.body("humerus", wraps=cylinder) + samples.body("forearm")
+    return samples.document(bodies, joints, forces)
+
+
+def test_no_end_gets_behind_the_side_of_a_quadrant(tmp_path):
+    """From 1.94 rad on the forearm's end would be behind the middle of the quadrant."""
+    file = tmp_path / "elbow.osim"
+    file.write_text(elbow("-x"))
+    dynamics = make_dynamics(import_osim(file).model.robot, "numeric")
+    lengths = []
+    for q in (0.0, 1.0, 1.9, 1.95, 2.4):
+        state = dynamics.update(np.array([q]), np.zeros(1))
+        assert state.muscle_jacobian[0, 0] == pytest.approx(0.02, abs=1e-12)
+        lengths.append(state.muscle_lengths[0] - 0.02 * q)
+    np.testing.assert_allclose(lengths, lengths[0], atol=1e-12)
+
+
+def test_a_quadrant_whose_side_no_end_gets_behind_stays(tmp_path):
+    file = tmp_path / "elbow.osim"
+    file.write_text(elbow("-x").replace("0.0 2.4", "0.0 1.8"))
+    wrap = import_osim(file).model.robot.muscles[0].path[1]
+    np.testing.assert_allclose(wrap.side, [-0.04, -0.29, 0.0], atol=1e-15)

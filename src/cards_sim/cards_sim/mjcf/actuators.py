@@ -18,14 +18,12 @@ from cards_core.muscles.actuators.hill import CURVES
 from cards_core.robot.actuators import Actuator, Cable, Hill
 from cards_core.robot.elements import Muscle, PathElement
 from cards_core.typing import Array
+from cards_sim.mjcf.length_ranges import SAMPLES, has_extent, sampled_ranges
 from cards_sim.mjcf.names import SCALAR_JOINTS, Names
 from cards_sim.mjcf.tendons import Paths
 
 TENSION = 1000.0
 """Largest tension of a muscle whose actuator has no limit, unless told otherwise, [N]."""
-
-SAMPLES = 4000
-"""Poses over which the length of a tendon is sampled where MuJoCo finds no length range."""
 
 _DYN, _GAIN, _BIAS, _TRN = mujoco.mjtDyn, mujoco.mjtGain, mujoco.mjtBias, mujoco.mjtTrn
 
@@ -384,9 +382,17 @@ class Actuators:
         gear = float(model.actuator_gear[index, 0])
         acc0 = float(model.actuator_acc0[index])
         peak = prm[2] if prm[2] >= 0.0 else prm[3] / max(acc0, 1e-15)
-        span, low = self._length_range(index)
-        if not (gear > 0.0 and peak > 0.0 and prm[1] > prm[0] and span > 0.0):
-            names.warn("muscle", "actuator", index, "left out: no force, gear or length range")
+        low, high = self._length_range(index)
+        span = high - low
+        if not (gear > 0.0 and peak > 0.0 and prm[1] > prm[0]):
+            names.warn("muscle", "actuator", index, "left out: no force, gear or range")
+            return None
+        if not has_extent(low, high):
+            names.warn(
+                "muscle", "actuator", index,
+                f"left out: its length does not change ({low:.6g} .. {high:.6g} m), so it has no "
+                "optimal length; does its path cross a joint?",
+            )  # fmt: skip
             return None
         passive = model.actuator_biastype[index] == _BIAS.mjBIAS_MUSCLE
         if passive and not np.allclose(model.actuator_biasprm[index, :9], prm):
@@ -436,21 +442,20 @@ class Actuators:
         return _Force(hill, 0.0, force, "muscle", text, errors)
 
     def _length_range(self, index: int) -> tuple[float, float]:
-        """Return extent and lower end of an actuator's length, [m]."""
-        model = self._model
-        low, high = (float(value) for value in model.actuator_lengthrange[index])
+        """Return both ends of the range of an actuator's length, [m]."""
+        low, high = (float(value) for value in self._model.actuator_lengthrange[index])
         if not high > low and self._names.compiled.sampled_ranges:
             if self._ranges is None:
-                self._ranges = sampled_ranges(model)
+                self._ranges = sampled_ranges(self._model, self._names.joints, self._paths.home)
             low, high = (float(value) for value in self._ranges[index])
-            self._names.warn(
-                "length-range",
-                "actuator",
-                index,
-                f"MuJoCo finds no length range; {low:.6g} .. {high:.6g} m over {SAMPLES} poses "
-                "within the joint limits is taken",
-            )
-        return high - low, low
+            if has_extent(low, high):
+                self._names.warn(
+                    "length-range", "actuator", index,
+                    f"MuJoCo finds no length range; {low:.6g} .. {high:.6g} m is taken, over "
+                    f"{SAMPLES} poses of joints within their limits, others turned all round or "
+                    f"moved by {self._model.stat.extent:.3g} m",
+                )  # fmt: skip
+        return low, high
 
 
 def _nearest_curves(prm: Array) -> tuple[str, dict[str, float]]:
@@ -493,40 +498,6 @@ def _nearest_curves(prm: Array) -> tuple[str, dict[str, float]]:
             best = name, errors
     assert best is not None
     return best
-
-
-def sampled_ranges(model: mujoco.MjModel) -> Array:
-    """Return the range of the length of every actuator over poses within the joint limits, [m].
-
-    Joints without limits stay at their reference.
-
-    Args:
-        model: The model.
-
-    Returns:
-        Shape (nactuator, 2).
-    """
-    data = mujoco.MjData(model)
-    rng = np.random.default_rng(0)
-    least = np.full(model.nactuator, np.inf)
-    most = np.full(model.nactuator, -np.inf)
-    limited = [
-        j for j in range(model.njnt) if model.jnt_limited[j] and model.jnt_type[j] in SCALAR_JOINTS
-    ]
-    for sample in range(SAMPLES):
-        for joint in limited:
-            low, high = model.jnt_range[joint]
-            share = rng.uniform()
-            if sample < SAMPLES // 4:  # the corners, too
-                share = round(share)
-            data.qpos[model.jnt_qposadr[joint]] = low + share * (high - low)
-        mujoco.mj_kinematics(model, data)
-        mujoco.mj_comPos(model, data)
-        mujoco.mj_tendon(model, data)
-        mujoco.mj_transmission(model, data)
-        least = np.minimum(least, data.actuator_length)
-        most = np.maximum(most, data.actuator_length)
-    return np.column_stack([least, most])
 
 
 def muscle_table(rows: list[MuscleRow]) -> str:

@@ -151,6 +151,7 @@ def _read_joint(
     original = _joint_name(names, index)
     name = names.table.claim(original if original != child else f"{original}_joint")
     names.joints[index] = name
+    _range_note(names, index)
     at = Pose(translation=np.array(model.jnt_pos[index]))
     if kind == "ball":
         _passive_notes(names, index, [dof + k for k in range(3)])
@@ -179,6 +180,18 @@ def _read_joint(
     )
     to_child = reference @ at.inverse() @ after
     return Joint(name, kind, parent, child, before @ at, to_child, (axis,))
+
+
+def _range_note(names: Names, joint: int) -> None:
+    """Name a range that MuJoCo takes for none, in silence, as its ends are the wrong way round."""
+    item = names.compiled.spec.joints[joint]
+    low, high = (float(value) for value in item.range)
+    if low > high and item.limited == mujoco.mjtLimited.mjLIMITED_AUTO:
+        names.warn(
+            "range", "joint", joint,
+            f"range {low:g} .. {high:g} is the wrong way round: MuJoCo takes it for no limits, "
+            f'and so it is here (expected: range="{high:g} {low:g}")',
+        )  # fmt: skip
 
 
 def _passive_notes(names: Names, joint: int, dofs: Sequence[int], *, damping: bool = True) -> None:

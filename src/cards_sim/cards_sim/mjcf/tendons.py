@@ -39,6 +39,7 @@ class Paths:
         qpos: Coordinates of the home pose, shape (nq,).
 
     Attributes:
+        home: Coordinates of the home pose, shape (nq,).
         used_sites: Sites that the paths go through or beside, by MuJoCo's index.
     """
 
@@ -47,6 +48,7 @@ class Paths:
         self._model = model = names.compiled.model
         self._data = mujoco.MjData(model)
         self._data.qpos[:] = qpos
+        self.home = qpos
         mujoco.mj_kinematics(model, self._data)
         self._surfaces: dict[tuple[int, int], WrapSurface] = {}
         self.used_sites: set[int] = set()

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 
 import mjcf_samples
@@ -193,6 +194,84 @@ def test_a_locked_joint_is_fixed_where_the_constraint_holds_it(tmp_path):
     state = make_dynamics(robot, "numeric").update(np.array([0.7]), np.zeros(1))
     assert state.mass_matrix[0, 0] == pytest.approx(mass_matrix(model, data)[1, 1], rel=1e-12)
     assert state.gravity[0] == pytest.approx(data.qfrc_bias[1], rel=1e-12)
+
+
+def crank(joint):
+    """Return a body with a site at 0.2 m along x from its joint, and muscles to z = 0.5 m.
+
+    MuJoCo finds no length range for a muscle that crosses no joint, and then for none.
+    """
+    return f"""<mujoco><worldbody>
+      <site name="o" pos="0 0 0.5"/><site name="beside" pos="0.1 0 0.5"/>
+      <body name="arm">{joint}
+        <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.02"/><site name="i" pos="0.2 0 0"/>
+      </body></worldbody>
+      <tendon><spatial name="t"><site site="o"/><site site="i"/></spatial>
+        <spatial name="fixed"><site site="o"/><site site="beside"/></spatial></tendon>
+      <actuator><muscle name="turns" tendon="t" force="100" range="0.4 1.2"/>
+        <muscle name="still" tendon="fixed" force="100" range="0.4 1.2"/></actuator></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    ("joint", "low", "high"),
+    [
+        ('<joint name="j" axis="0 1 0"/>', 0.3, 0.7),
+        ('<joint name="j" axis="0 1 0" range="0 90"/>', 0.29**0.5, 0.7),
+        ('<joint type="ball"/>', 0.3, 0.7),
+        ('<joint type="ball" range="0 60"/>', (0.29 - 0.2 * 0.75**0.5) ** 0.5,
+         (0.29 + 0.2 * 0.75**0.5) ** 0.5),
+    ],
+)  # fmt: skip
+def test_where_mujoco_finds_no_length_range_all_joints_are_moved(tmp_path, joint, low, high):
+    path = tmp_path / "crank.xml"
+    path.write_text(crank(joint))
+    imported = import_mjcf(path)
+    (muscle,) = imported.robot.muscles
+    optimal = (high - low) / 0.8
+    assert muscle.actuator.optimal_fiber_length == pytest.approx(optimal, rel=0.01)
+    assert muscle.actuator.tendon_slack_length == pytest.approx(low - 0.4 * optimal, rel=0.02)
+    (said,) = findings(imported, "length-range")
+    assert said.subject == "actuator 'turns'"
+    (left_out,) = findings(imported, "muscle")
+    assert (left_out.subject, left_out.line) == ("actuator 'still'", 9)
+    assert "its length does not change (0.1 .. 0.1 m)" in left_out.message
+
+
+def test_a_slide_without_limits_moves_by_the_extent_of_the_model(tmp_path):
+    path = tmp_path / "crank.xml"
+    path.write_text(crank('<joint name="j" type="slide" axis="0 0 1"/>'))
+    imported = import_mjcf(path)
+    (said,) = findings(imported, "length-range")
+    extent = float(said.message.rsplit(" by ", 1)[1].removesuffix(" m"))
+    longest = math.hypot(0.2, 0.5 + extent)
+    shortest = 0.2 if extent > 0.5 else math.hypot(0.2, 0.5 - extent)
+    low, high = re.search(r"; ([\d.]+) \.\. ([\d.]+) m is taken", said.message).groups()
+    assert (float(low), float(high)) == pytest.approx((shortest, longest), rel=0.01)
+
+
+def test_joints_that_a_constraint_holds_are_not_moved_for_the_length_range(tmp_path):
+    path = tmp_path / "crank.xml"
+    text = crank('<joint name="j" axis="0 1 0"/><joint name="k" type="slide" axis="0 0 1"/>')
+    path.write_text(text.replace(
+        "</mujoco>", '<equality><joint joint1="k" polycoef="0.1 0 0 0 0"/></equality></mujoco>'
+    ))  # fmt: skip
+    hill = import_mjcf(path).robot.muscles[0].actuator
+    # the slide is after the hinge, so the site turns about the joint in 0.2, 0.1
+    reach = math.hypot(0.2, 0.1)
+    assert hill.optimal_fiber_length == pytest.approx(2 * reach / 0.8, rel=0.01)
+
+
+@pytest.mark.parametrize(("text", "lines"), [("0 -110", [4]), ("-110 0", []), ("0 0", [])])
+def test_a_range_the_wrong_way_round_is_named(tmp_path, text, lines):
+    path = tmp_path / "crank.xml"
+    path.write_text(crank(f'\n<joint name="j" axis="0 1 0" range="{text}"/>'))
+    imported = import_mjcf(path)
+    said = findings(imported, "range")
+    assert [item.line for item in said] == lines
+    for item in said:
+        assert item.subject == "joint 'j'"
+        assert 'expected: range="-110 0"' in item.message
+        assert imported.robot.joint("j").axes[0].lower == -math.inf
 
 
 def test_the_folder_reads_back_with_the_same_numbers(arm, tmp_path):

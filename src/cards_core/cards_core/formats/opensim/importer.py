@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
+from cards_core.dynamics.interface import make_dynamics
 from cards_core.formats.imports.findings import FindingList, NameTable, renamed_robot
 from cards_core.formats.imports.model import ImportedModel, Section, table
 from cards_core.formats.imports.units import doubtful_units
@@ -26,6 +27,7 @@ from cards_core.formats.opensim.source import (
     SourceMuscle,
 )
 from cards_core.formats.opensim.wraps import all_poses
+from cards_core.robot.actuators import Hill, Ligament
 from cards_core.robot.elements import (
     WORLD,
     Capsule,
@@ -120,6 +122,7 @@ def import_osim(
     doubtful_units(robot, findings)
     errors = _errors(source, robot, joints, names=names, paths=paths, poses=poses)
     _say(source, joints, paths, errors, findings)
+    _say_slack(source, robot, joints, names=names, poses=poses, findings=findings)
     renamed = (
         *renamed_robot(source.name.removesuffix(".osim"), robot.name),
         *links.renamed,
@@ -356,10 +359,12 @@ def _say(
                 )  # fmt: skip
         elif name in joints.coordinates:
             _say_coordinate(item, joints.coordinates[name], findings)
-    for kind, name, why, element in source.left_out:
-        findings.note(
-            "left-out", f"{kind} '{name}'" if name else kind, f"{why}: left out",
-            source=file, line=element.line,
+    for part in source.left_out:
+        kind, name = part.element.tag, part.element.get("name", "")
+        say = findings.warn if part.weighty else findings.note
+        say(
+            "left-out", f"{kind} '{name}'" if name else kind, f"{part.why}: left out",
+            at=part.element,
         )  # fmt: skip
     meshes = sum(body.meshes for body in source.bodies.values())
     if meshes:
@@ -368,6 +373,47 @@ def _say(
             f"{meshes} drawn meshes are files beside the model: links are drawn as bars",
             source=file,
         )  # fmt: skip
+
+
+def _say_slack(
+    source: SourceModel,
+    robot: Robot,
+    joints: ConvertedJoints,
+    *,
+    names: Mapping[str, str],
+    poses: Sequence[tuple[Mapping[str, float], Mapping[str, Pose]]],
+    findings: FindingList,
+) -> None:
+    """Name muscles and ligaments whose slack length is longer than their path in all poses."""
+    slack: dict[str, float] = {}
+    for item in robot.muscles:
+        if isinstance(item.actuator, Hill):
+            slack[item.name] = item.actuator.tendon_slack_length
+        elif isinstance(item.actuator, Ligament):
+            slack[item.name] = item.actuator.slack_length
+    loose: list[SourceMuscle] = []  # without wraps, which make paths longer
+    for muscle in source.muscles:
+        rest = slack[names[f"muscle:{muscle.name}"]]
+        if all(length(polyline(muscle, q, bodies)) <= rest for q, bodies in poses):
+            loose.append(muscle)
+    if not loose:
+        return
+    those = [robot.muscle(names[f"muscle:{muscle.name}"]) for muscle in loose]
+    dynamics = make_dynamics(replace(robot, muscles=tuple(those)), "numeric")
+    still = np.zeros(robot.tree.nv)
+    lengths = np.array([
+        dynamics.update(our_coordinates(robot, joints.coordinates, q), still).muscle_lengths.copy()
+        for q, _ in poses
+    ])  # fmt: skip
+    for muscle, item, row in zip(loose, those, lengths.T, strict=True):
+        if np.max(row) <= slack[item.name]:
+            findings.warn(
+                "never-taut", f"muscle '{muscle.name}'",
+                f"its slack length {slack[item.name]:.6g} m is longer than its path, "
+                f"{np.min(row):.6g} .. {np.max(row):.6g} m over the ranges of the coordinates: it "
+                "never pulls",
+                at=muscle.element,
+            )  # fmt: skip
 
 
 def _say_coordinate(item: Coordinate, ours: CoordinateMap, findings: FindingList) -> None:

@@ -37,7 +37,7 @@ from cards_core.robot.elements import (
     WrapSurface,
 )
 from cards_core.spatial import Pose
-from cards_core.typing import Array
+from cards_core.typing import Array, Vector3
 
 SMALL_DAMPING = 1e-4
 """beta of muscles that have none in OpenSim; ours needs some."""
@@ -45,10 +45,8 @@ SMALL_DAMPING = 1e-4
 MILLARD_CURVES: Mapping[str, Mapping[str, float]] = {
     "ActiveForceLengthCurve": {},
     "ForceVelocityCurve": {
-        "concentric_slope_at_vmax": 0.0,
         "concentric_slope_near_vmax": 0.25,
         "isometric_slope": 5.0,
-        "eccentric_slope_at_vmax": 0.0,
         "eccentric_slope_near_vmax": 0.15,
         "concentric_curviness": 0.6,
         "eccentric_curviness": 0.9,
@@ -57,6 +55,12 @@ MILLARD_CURVES: Mapping[str, Mapping[str, float]] = {
     "TendonForceLengthCurve": {"norm_force_at_toe_end": 2.0 / 3.0, "curviness": 0.5},
 }
 """Numbers of Millard's curves that ours have as constants."""
+
+LEAST_DAMPING = 1e-3
+"""Smallest ``fiber_damping`` of Millard's muscle; OpenSim takes a smaller one for none."""
+
+UNDAMPED_FLOOR = 0.1
+"""Least minimum of Millard's active curve without damping: there OpenSim divides by the curve."""
 
 TENDON_SLOPE = 1.375
 """Slope of Millard's tendon curve at F0, times the strain there."""
@@ -222,6 +226,11 @@ def _de_groote(
 def _millard(
     muscle: SourceMuscle, common: dict[str, Any], tendon: str, findings: FindingList
 ) -> Hill:
+    """Return Millard's muscle; OpenSim sets the minimum of its active curve whatever is stated.
+
+    It is 0 with damping or a rigid tendon, else at least 0.1; so are the slopes at both ends of
+    the force-velocity curve, else 0.125 and 0.075 with OpenSim's defaults (measured, 4.6).
+    """
     element = muscle.element
     curves = {name: element.child(name) or element for name in MILLARD_CURVES}
     for curve, defaults in MILLARD_CURVES.items():
@@ -245,19 +254,31 @@ def _millard(
             f"{TENDON_SLOPE / strain:g} is used",
             source=element.source, line=tendon_curve.line,
         )  # fmt: skip
+    damping = number(element, "fiber_damping", 0.1, lower=0.0)
+    floor = number(active, "minimum_value", UNDAMPED_FLOOR, lower=0.0)
+    if damping >= LEAST_DAMPING or tendon == "rigid":
+        floor = 0.0
+    else:
+        floor = max(floor, UNDAMPED_FLOOR)
+        findings.warn(
+            "curve-not-convertible", f"muscle '{muscle.name}'",
+            f"fiber_damping {damping:g} is none, below {LEAST_DAMPING:g}: OpenSim then lets its "
+            "force-velocity curve rise at both ends, by 0.125 and 0.075 or more; here it is flat",
+            at=element,
+        )  # fmt: skip
     return Hill(
         **common,
         **_times(element, 0.010, 0.040),
         curves="millard_2012",
         tendon=tendon,
         tendon_strain=strain,
-        damping=max(number(element, "fiber_damping", 0.1, lower=0.0), SMALL_DAMPING),
+        damping=damping if damping >= LEAST_DAMPING else SMALL_DAMPING,
         min_activation=number(element, "minimum_activation", 0.01),
         lengthening_force=number(
             curves["ForceVelocityCurve"], "max_eccentric_velocity_force_multiplier", 1.4, above=1.0
         ),
         **_passive_curve(curves["FiberForceLengthCurve"]),
-        active_floor=number(active, "minimum_value", 0.1, lower=0.0),
+        active_floor=floor,
         active_start=number(active, "min_norm_active_fiber_length", 0.4441),
         active_bend=number(active, "transition_norm_fiber_length", 0.73),
         active_end=number(active, "max_norm_active_fiber_length", 1.8123),
@@ -352,7 +373,7 @@ def _path(
         out.append(ViaPoint(names[point.body], positions[index], line=point.element.line))
         report.points.append(index)
         for wrap in placement.segments.get(index, ()):
-            out.append(_wrap(wrap, names))
+            out.append(_wrap(wrap, names, placement.sides.get(wrap.name)))
     return tuple(out)
 
 
@@ -369,15 +390,16 @@ def _distinct(kept: list[int], muscle: SourceMuscle, positions: Mapping[int, Arr
     return out
 
 
-def _wrap(wrap: WrapObject, names: Mapping[str, str]) -> Wrap:
+def _wrap(wrap: WrapObject, names: Mapping[str, str], side: Vector3 | None) -> Wrap:
     surface = names[f"wrap:{wrap.name}"]
     if isinstance(wrap.geometry, Torus):
         return Wrap(surface, inside=True)
     if wrap.quadrant is None:
         return Wrap(surface)
-    index, sign = wrap.quadrant
-    size = _size(wrap)
-    return Wrap(surface, side=wrap.pose.apply(sign * 2.0 * size * np.eye(3)[index]))
+    if side is None:
+        index, sign = wrap.quadrant
+        side = sign * 2.0 * _size(wrap) * np.eye(3)[index]
+    return Wrap(surface, side=wrap.pose.apply(side))
 
 
 def _size(wrap: WrapObject) -> float:

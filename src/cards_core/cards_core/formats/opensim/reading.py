@@ -25,12 +25,13 @@ from cards_core.formats.opensim.joint_reading import (
     read_joint,
 )
 from cards_core.formats.opensim.path_reading import read_muscle, read_wrap_objects
-from cards_core.formats.opensim.schema import check_document, check_force, version_of
+from cards_core.formats.opensim.schema import FORCES, check_document, check_force, version_of
 from cards_core.formats.opensim.source import (
     GROUND,
     Body,
     Coordinate,
     Coupling,
+    LeftOut,
     SourceJoint,
     SourceModel,
     SourceMuscle,
@@ -68,13 +69,13 @@ def read_osim(path: Path) -> SourceModel:
     assert model is not None  # checked
     _apply_defaults(model)
     parts = _components(model)
-    listed = [*objects(model, "BodySet"), *parts["Body"]]
+    found = [*objects(model, "BodySet"), *parts["Body"]]
     bodies: dict[str, Body] = {}
     carriers: list[tuple[str, XmlElement]] = []
     ground = model.child("Ground")
     if ground is not None:
         carriers.append((GROUND, ground))
-    for item in listed:
+    for item in found:
         if item.tag != "Body":
             raise item.error(f"<{shorten(item.tag)}> in the body set", "<Body>")
         name = name_of(item)
@@ -85,18 +86,21 @@ def read_osim(path: Path) -> SourceModel:
             raise name_taken(item, bodies[name].element)
         bodies[name] = Body(name, _inertia(item), _meshes(item), item)
     frames = _frames(model, frozenset(bodies), carriers, parts["Joint"])
-    joints, coordinates = _joints(model, frames, listed, parts["Joint"])
+    joints, coordinates = _joints(model, frames, found, parts["Joint"])
     wraps: dict[str, WrapObject] = {}
     for name, item in carriers:
         wraps |= read_wrap_objects(item, name, frames, wraps)
     muscles: dict[str, SourceMuscle] = {}
-    left_out: list[tuple[str, str, str, XmlElement]] = []
-    for item in (*objects(model, "ForceSet"), *parts["Force"]):
+    left_out: list[LeftOut] = []
+    forces = [(item, True) for item in objects(model, "ForceSet")]
+    for item, listed in (*forces, *((item, False) for item in parts["Force"])):
         check_force(item)
-        if item.tag not in MUSCLES:
-            left_out.append((item.tag, item.get("name", ""), "no counterpart here", item))
-        elif flag(item, "isDisabled", False) or not flag(item, "appliesForce", True):
-            left_out.append((item.tag, item.get("name", ""), "it is switched off", item))
+        if flag(item, "isDisabled", False) or not flag(item, "appliesForce", True):
+            left_out.append(LeftOut(item, "it is switched off"))
+        elif listed and item.tag not in FORCES:
+            left_out.append(LeftOut(item, "no force of OpenSim has this name", weighty=True))
+        elif item.tag not in MUSCLES:
+            left_out.append(LeftOut(item, "no counterpart here", weighty=_pulls(item)))
         else:
             muscle = read_muscle(item, frames, wraps, coordinates)
             if muscle.name in muscles:
@@ -108,17 +112,22 @@ def read_osim(path: Path) -> SourceModel:
         ("ProbeSet", "probes measure only"),
     ):
         for item in objects(model, kind):
-            left_out.append((item.tag, item.get("name", ""), what, item))
+            left_out.append(LeftOut(item, what))
     for _, carrier in carriers:
         for item in carrier.child("components") or ():
             if item.tag != "PhysicalOffsetFrame":
-                left_out.append((item.tag, item.get("name", ""), "no counterpart here", item))
+                left_out.append(LeftOut(item, "no counterpart here"))
     couplings = _couplings(model, coordinates, left_out, parts["Constraint"])
     return SourceModel(
         (model.get("name") or path.stem).strip() or path.stem,
         path, version, vector(model, "gravity", 3, np.array([0.0, -9.80665, 0.0])),
         bodies, joints, coordinates, couplings, tuple(muscles.values()), tuple(left_out),
     )  # fmt: skip
+
+
+def _pulls(element: XmlElement) -> bool:
+    """Whether a force pulls along a path."""
+    return any(child.tag.endswith(("Path", "path")) for child in element)
 
 
 def _apply_defaults(model: XmlElement) -> None:
@@ -235,7 +244,7 @@ def _check_tree(joints: list[SourceJoint], model: XmlElement, frames: Frames) ->
 def _couplings(
     model: XmlElement,
     coordinates: dict[str, Coordinate],
-    left_out: list[tuple[str, str, str, XmlElement]],
+    left_out: list[LeftOut],
     loose: list[XmlElement],
 ) -> dict[str, Coupling]:
     out: dict[str, Coupling] = {}
@@ -243,14 +252,14 @@ def _couplings(
         off = flag(item, "isDisabled", False) or not flag(item, "isEnforced", True)
         if item.tag != "CoordinateCouplerConstraint":
             if off:
-                left_out.append((item.tag, item.get("name", ""), "it is switched off", item))
+                left_out.append(LeftOut(item, "it is switched off"))
                 continue
             raise item.error(
                 f"constraints of kind '{shorten(item.tag)}' cannot be converted",
                 "CoordinateCouplerConstraint, or isEnforced false",
             )
         if off:
-            left_out.append((item.tag, item.get("name", ""), "it is switched off", item))
+            left_out.append(LeftOut(item, "it is switched off"))
             continue
         holder = item.child("coupled_coordinates_function")
         function = function_in(holder) if holder is not None else None

@@ -177,6 +177,21 @@ class Coupling:
 
 
 @dataclass(frozen=True, eq=False)
+class LeftOut:
+    """What is not read.
+
+    Attributes:
+        element: Its element.
+        why: The reason.
+        weighty: It pulls along a path, or what it does is not known: a warning, not a note.
+    """
+
+    element: XmlElement
+    why: str
+    weighty: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class SourceModel:
     """An OpenSim model.
 
@@ -190,7 +205,7 @@ class SourceModel:
         coordinates: By name.
         couplings: By the name of the dependent coordinate.
         muscles: Muscles and ligaments.
-        left_out: What is not read: (kind, name, reason, element).
+        left_out: What is not read.
     """
 
     name: str
@@ -202,4 +217,4 @@ class SourceModel:
     coordinates: Mapping[str, Coordinate]
     couplings: Mapping[str, Coupling]
     muscles: tuple[SourceMuscle, ...]
-    left_out: tuple[tuple[str, str, str, XmlElement], ...] = field(default=())
+    left_out: tuple[LeftOut, ...] = field(default=())
