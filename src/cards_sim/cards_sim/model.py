@@ -92,8 +92,10 @@ def accepted(text: str, robot: Robot) -> mujoco.MjModel:
 
 def _with_converted_meshes(text: str) -> tuple[str, dict[str, bytes]]:
     """Return a text with other names for mesh files that MuJoCo does not read; their content."""
-    root = ET.fromstring(text)
     files: dict[str, bytes] = {}
+    if "<mesh " not in text:
+        return text, files
+    root = ET.fromstring(text)
     for mesh in root.iter("mesh"):
         path = Path(mesh.get("file", ""))
         data = converted(path) if path.is_file() else None
