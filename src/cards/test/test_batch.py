@@ -168,7 +168,7 @@ def test_mistakes_are_named(arm, spine):
     for call, message in (
         (lambda: cards.Batch(arm, 0), "n is 0"),
         (lambda: cards.Batch(arm, 2, q=[0.1]), r"q has shape \(1,\)"),
-        (lambda: cards.Batch(arm, 2, q=[0.1, np.nan]), "q of a robot"),
+        (lambda: cards.Batch(arm, 2, q=[0.1, np.nan]), "robot 0: q of .* is not finite"),
         (lambda: cards.Batch(arm, 2, physics="x"), "physics"),
         (lambda: cards.Batch(arm, 2, threads=0), "threads is 0"),
         (lambda: cards.Batch(spine, 2, physics="compiled"), "physics compiled for 'prism_3'"),
@@ -269,7 +269,9 @@ def test_bad_velocities_and_masses_are_refused(arm, spine):
     standing = cards.Batch(spine, 1, terrain=FLAT)
     for call, message in (
         (lambda: batch.reset(qd=[0.0]), r"qd has shape \(1,\)"),
-        (lambda: batch.reset(qd=[0.0, np.inf]), "qd has inf"),
+        (lambda: batch.reset(qd=[0.0, np.inf]), "robot 0: qd of '.*' is inf"),
+        (lambda: batch.reset(qd=[[0.0, 0.0], [0.0, 1e12], [0.0, 0.0]]), "robot 1: qd of .* is 1e"),
+        (lambda: batch.reset(q=[[0.1, 0.1], [0.1, 0.1], [np.nan, 0.1]]), "robot 2: q of"),
         (lambda: batch.scale_masses([1.0, 2.0]), r"factors has shape \(2,\)"),
         (lambda: batch.scale_masses([1.0, 0.0, 1.0]), "a factor is 0"),
         (lambda: batch.scale_masses(np.nan), "a factor is nan"),

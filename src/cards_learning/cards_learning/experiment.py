@@ -331,6 +331,11 @@ def _read(root: Field, source: str) -> Experiment:
         raise root["time_step"].error(
             f"is {made.time_step:g}", "at most the 0.01 s of the controller"
         )
+    steps = 0.01 / made.time_step
+    if abs(steps - round(steps)) > 1e-6 * steps:
+        raise root["time_step"].error(
+            f"is {made.time_step:g}", "0.01 s, the period of the controller, over a whole number"
+        )
     _checked(
         controller["per_joint"] if space.per_joint else controller,
         lambda: space.pattern(space.values(np.full(len(space.genes), 0.5))).couple(

@@ -139,7 +139,8 @@ class RunFolder:
     def trials(self, experiment: Experiment) -> dict[int, TrialResult]:
         """Return the trials that are known, by number.
 
-        A line that was cut short, by a full disk or a loss of power, is passed over.
+        A line that is no trial, cut short by a full disk or a loss of power or damaged, is passed
+        over: its trial is run again.
 
         Raises:
             CardsError: They are of another experiment.
@@ -148,17 +149,16 @@ class RunFolder:
         file = self.path / JOURNAL
         if not file.is_file():
             return known
-        lines = file.read_text(encoding="utf-8").splitlines()
-        for line in lines:
+        for line in file.read_bytes().splitlines():
             try:
                 record = json.loads(line)
-            except ValueError:
+                result = None if "identity" in record else TrialResult.of_record(record)
+            except (ValueError, TypeError, KeyError):
                 continue
-            if "identity" in record:
+            if result is None:
                 self._check(record["identity"], experiment, file)
-                continue
-            result = TrialResult.of_record(record)
-            known[result.number] = result
+            else:
+                known[result.number] = result
         return known
 
     def _check(self, identity: str, experiment: Experiment, file: Path) -> None:

@@ -92,17 +92,18 @@ def learn(
                 f"{experiment.trials} trials, of which {folder} has trial {max(known)} already "
                 f"(expected: at least {max(known) + 1})"
             )
-        store.change(experiment)
         begin = len(known)
         # processes start with the first trial that is missing, a cluster is asked at once
         elsewhere = dask if begin < experiment.trials else None
         made = (
             Dask(experiment, elsewhere, workers) if elsewhere else Processes(experiment, workers)
         )
-        with store.journal(experiment) as journal, made:
-            done = _run(
-                experiment, search, known, workers=made, add=journal.add, progress=progress
-            )
+        with made:
+            store.change(experiment)  # not before the cluster has answered
+            with store.journal(experiment) as journal:
+                done = _run(
+                    experiment, search, known, workers=made, add=journal.add, progress=progress
+                )
         store.finish(experiment, done)
     return Outcome(
         folder, experiment, tuple(done), best_of(done), len(known) - begin, made.crashes

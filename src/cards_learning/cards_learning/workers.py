@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -148,8 +149,15 @@ class Processes:
         process = self._context.Process(
             target=_work, args=(theirs, self._job), name="trials", daemon=True
         )
-        with _environment(dict.fromkeys(THREADS, "1")):
-            process.start()
+        # Ctrl-C while a process is being started would end it with a traceback: it begins with the
+        # signal blocked; here it comes a moment later. The tracker would unblock it as it starts
+        resource_tracker.ensure_running()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            with _environment(dict.fromkeys(THREADS, "1")):
+                process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()  # else the end of the process is not the end of the pipe
         return _Worker(process, ours)
 

@@ -178,8 +178,10 @@ def test_options_that_do_not_fit_are_refused(name):
     ):
         with pytest.raises(CardsError, match=message):
             call()
-    with pytest.raises(TypeError, match="nonsense"):
+    with pytest.raises(CardsError, match=r"option of the environment named 'nonsense'.*errors"):
         gymnasium.make(name, nonsense=1)
+    with pytest.raises(CardsError, match="did you mean 'period'"):
+        gymnasium.make_vec(name, num_envs=2, periode=1)
 
 
 def test_noise_is_in_what_is_seen_and_not_in_what_counts(name):

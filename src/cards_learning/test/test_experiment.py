@@ -56,6 +56,7 @@ ERRORS = {
     "terrain": ('"flat:friction=0.5"', '"sea"', 3, "no terrain named 'sea'.*hills"),
     "terrain's value": ("friction=0.5", "friction=-1", 3, "friction"),
     "duration": ("0.3", "0", 4, "0.1"),
+    "time step": ("duration: 0.3", "duration: 0.3\ntime_step: 0.0033", 5, "over a whole number"),
     "muscles at a joint": ("per_joint: 8", "per_joint: 7", 8, "40 cables with 7 at every joint"),
     "parameter": ("frequency: [", "frequenzy: [", 10, "did you mean 'frequency'"),
     "a range upside down": ("[0, 30]", "[30, 0]", 10, "the lower value first"),

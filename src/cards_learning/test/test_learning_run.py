@@ -151,7 +151,10 @@ def test_killed_at_half_and_resumed_it_gives_the_same_bytes(number, whole, tmp_p
     assert digest(folder) == digest(whole)
 
 
-def test_a_line_that_was_cut_short_is_run_again(whole, tmp_path):
+@pytest.mark.parametrize(
+    "damage", ["cut", b"\xff\xfe\x00", b'{"number": 3}', b"[1, 2]", b'{"number": 1, "runs": 7}']
+)
+def test_a_line_that_was_cut_short_or_damaged_is_run_again(damage, whole, tmp_path):
     def stop(done, total, best):
         if done == 5:
             raise KeyboardInterrupt
@@ -160,7 +163,9 @@ def test_a_line_that_was_cut_short_is_run_again(whole, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         learn(small(), folder, workers=1, progress=stop)
     journal = folder / JOURNAL
-    journal.write_bytes(journal.read_bytes()[:-40])
+    *lines, last = journal.read_bytes().splitlines()
+    last = last[:-40] if damage == "cut" else damage
+    journal.write_bytes(b"\n".join([*lines, last]))
     assert learn(small(), folder, workers=1, resume=True).made == 7
     assert digest(folder) == digest(whole)
 
@@ -265,6 +270,14 @@ def test_a_scheduler_that_is_not_there():
     for address in ("tcp://127.0.0.1:9", "nonsense"):
         with pytest.raises(CardsError, match="expected: the address"), Dask(small(), address, 1):
             pass
+
+
+def test_a_scheduler_that_is_not_there_leaves_a_finished_run_alone(whole):
+    pytest.importorskip("distributed")
+    before = {file.name: file.read_bytes() for file in whole.iterdir() if file.is_file()}
+    with pytest.raises(CardsError, match="expected: the address"):
+        learn(small(trials="14"), whole, dask="tcp://127.0.0.1:9", resume=True)
+    assert before == {file.name: file.read_bytes() for file in whole.iterdir() if file.is_file()}
 
 
 def test_a_cluster_that_is_lost_keeps_what_was_done(whole, tmp_path):

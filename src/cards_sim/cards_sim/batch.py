@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias
 
+import mujoco
 import numpy as np
 import numpy.typing as npt
 
@@ -250,7 +251,7 @@ class Batch:
                 noisy.append(true + deviation * noise)
             self._looks += 1
             self._state = BatchRobotState(**parts, measured_q=noisy[0], measured_lengths=noisy[1])
-        return self._state
+        return self._state.copy()
 
     # Commands ---------------------------------------------------------------------------------
 
@@ -334,11 +335,14 @@ class Batch:
         if array.shape not in (shape, shape[1:]):
             raise ShapeError(f"q has shape {array.shape}, expected {shape[1:]} or {shape}")
         array = np.array(np.broadcast_to(array, shape))
-        for i, row in enumerate(np.unique(array, axis=0) if q is not None else ()):
-            try:
-                tree.check_q(row)
-            except CardsError as error:
-                raise ShapeError(f"q of a robot, row {i} of those that differ: {error}") from None
+        if q is not None:
+            rows, first = np.unique(array, axis=0, return_index=True)
+            for i, row in sorted(zip(first, rows, strict=True), key=lambda pair: int(pair[0])):
+                try:
+                    tree.check_q(row)
+                except CardsError as error:
+                    raise ShapeError(f"robot {i}: {error}") from None
+            _check_size(array, "q", tree.position_names)
         return array
 
     def _rates(self, qd: npt.ArrayLike) -> Array:
@@ -346,9 +350,9 @@ class Batch:
         shape = (self.n, self.robot.tree.nv)
         if array.shape not in (shape, shape[1:]):
             raise ShapeError(f"qd has shape {array.shape}, expected {shape[1:]} or {shape}")
-        if not np.isfinite(array).all():
-            raise ShapeError(f"qd has {array[~np.isfinite(array)][0]} (expected: finite numbers)")
-        return np.broadcast_to(array, shape)
+        array = np.broadcast_to(array, shape)
+        _check_size(array, "qd", self.robot.tree.velocity_names)
+        return array
 
     def _rows(self, which: Sequence[int] | npt.NDArray[Any] | None) -> npt.NDArray[np.intp]:
         if which is None:
@@ -365,6 +369,17 @@ class Batch:
         if wrong.size:
             raise ShapeError(f"there is no robot {wrong[0]} (expected: 0 to {self.n - 1})")
         return given.astype(np.intp)
+
+
+def _check_size(values: Array, what: str, names: Sequence[str]) -> None:
+    """Refuse coordinates or velocities (n, k) that are not finite or too large for MuJoCo."""
+    wrong = ~(np.abs(values) <= mujoco.mjMAXVAL)
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0]
+        raise ShapeError(
+            f"robot {i}: {what} of '{names[j]}' is {values[i, j]:g} (expected: at most "
+            f"{mujoco.mjMAXVAL:g})"
+        )
 
 
 class _Compiled:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from cards_core.formats.mesh_copies import with_meshes
 from cards_core.formats.mjcf.approximation import Approximation, with_native_paths
+from cards_core.formats.mjcf.mesh_files import without_damaged
 from cards_core.formats.mjcf.scene import mesh_notes, tendon_notes
 from cards_core.formats.mjcf.writer import to_mjcf
 from cards_core.robot.model import Robot
@@ -48,7 +49,8 @@ def exported_mjcf(
     Raises:
         DescriptionError: MuJoCo does not accept the robot; the message says why.
     """
-    native, changes = with_native_paths(robot)
+    whole, damaged = without_damaged(robot)
+    native, changes = with_native_paths(whole)
     comments = {change.muscle: str(change) for change in changes}
 
     def written(robot: Robot, exclude: set[tuple[str, str]]) -> str:
@@ -69,4 +71,5 @@ def exported_mjcf(
     elif touching:
         text = written(native, touching)
     notes = [f"{muscle}: {comment}" for muscle, comment in comments.items()]
-    return MjcfExport(text, native, changes, (*notes, *tendon_notes(native), *mesh_notes(native)))
+    notes += [*tendon_notes(native), *mesh_notes(native), *damaged]
+    return MjcfExport(text, native, changes, tuple(notes))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import mujoco
 import numpy as np
 
 from cards_core.errors import DescriptionError
+from cards_core.formats.mjcf.mesh_files import converted
 from cards_core.formats.mjcf.writer import Integrator, merged_links, to_mjcf
 from cards_core.robot.elements import WORLD, Link, PathElement, Wrap
 from cards_core.robot.model import Robot
@@ -72,15 +76,33 @@ def build_model(
 
 
 def accepted(text: str, robot: Robot) -> mujoco.MjModel:
-    """Return the model of an MJCF text. Raises `DescriptionError` if MuJoCo refuses it."""
+    """Return the model of an MJCF text. Raises `DescriptionError` if MuJoCo refuses it.
+
+    The text has the robot's meshes at their places; of ASCII STL files MuJoCo gets binary ones.
+    """
     try:
-        return mujoco.MjModel.from_xml_string(text)
-    except ValueError as error:
+        return mujoco.MjModel.from_xml_string(*_with_converted_meshes(text))
+    except (OSError, ValueError) as error:
         raise DescriptionError(
             f"MuJoCo does not accept it: {' '.join(str(error).split())}",
             source=robot.source,
             element=f"robot '{robot.name}'",
         ) from error
+
+
+def _with_converted_meshes(text: str) -> tuple[str, dict[str, bytes]]:
+    """Return a text with other names for mesh files that MuJoCo does not read; their content."""
+    root = ET.fromstring(text)
+    files: dict[str, bytes] = {}
+    for mesh in root.iter("mesh"):
+        path = Path(mesh.get("file", ""))
+        data = converted(path) if path.is_file() else None
+        if data is not None:
+            # MuJoCo looks for the last part of a path among these names
+            name = f"{hashlib.sha256(data).hexdigest()}.stl"
+            files[name] = data
+            mesh.set("file", name)
+    return (ET.tostring(root, encoding="unicode"), files) if files else (text, files)
 
 
 def possible_grasps(world: World) -> list[tuple[str, str]]:

@@ -92,10 +92,13 @@ def _beside(output: Path) -> Path:
 def _write_file(kind: str, robot: Robot, output: Path | None) -> tuple[list[Path], list[str]]:
     """Write a robot and the meshes that it needs; return the files, and what to say."""
     from cards_core.formats.mesh_copies import mesh_files, place_meshes
+    from cards_core.formats.mjcf.mesh_files import converted, without_damaged
     from cards_core.formats.mjcf.scene import MESH_SUFFIXES
 
     # links alone: neither format has the meshes that muscles wrap over
     drawn = robot if kind == "sdf" else replace(robot, wrap_surfaces=(), muscles=())
+    if kind == "mjcf":
+        drawn, _ = without_damaged(drawn)  # which the text notes
     meshes = mesh_files(drawn)
     if kind == "mjcf":
         meshes = [file for file in meshes if file.suffix.lower() in MESH_SUFFIXES]
@@ -106,13 +109,22 @@ def _write_file(kind: str, robot: Robot, output: Path | None) -> tuple[list[Path
                 "meshes have their paths on this machine, which nothing else can read "
                 "(expected: -o FILE, which copies them beside it)"
             )
+        ascii_files = [file.name for file in meshes if kind == "mjcf" and converted(file)]
+        if ascii_files:
+            notes.append(
+                f"MuJoCo does not read ASCII STL: {', '.join(ascii_files)} (expected: -o FILE, "
+                "which writes binary copies)"
+            )
         if output is None:
             print(text, end="")
             return [], notes
         write_text(output, text)
         return [output], notes
     try:
-        copies = place_meshes(meshes, output.resolve().parent)
+        if kind == "mjcf":
+            copies = place_meshes(meshes, output.resolve().parent, converted)
+        else:
+            copies = place_meshes(meshes, output.resolve().parent)
     except OSError as error:
         raise CardsError(f"a mesh cannot be read: {error}") from None
     text, notes = _text(kind, robot, copies)

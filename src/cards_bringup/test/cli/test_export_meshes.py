@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -11,6 +12,8 @@ from cards_bringup import cli
 from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
 from cards_core.robot.elements import Mesh
+from cards_core.robot.world import empty_world_with
+from cards_sim.model import build_model
 
 SDF = """<sdf version="1.11"><model name="arm">
 <link name="base">
@@ -233,3 +236,86 @@ def test_names_that_mujoco_does_not_read_are_refused(robot, tmp_path, capsys):
     assert not (tmp_path / "arm.mjcf").exists()
     assert cli.main(["export", "sdf", str(robot), "--json"]) == 2
     assert "--json without -o" in capsys.readouterr().err
+
+
+def ascii_stl(size):
+    """Return the same tetrahedron as ASCII STL."""
+    corners = size * np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    lines = ["solid part"]
+    for face in ((0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)):
+        rows = [f"vertex {x!r} {y!r} {z!r}" for x, y, z in corners[list(face)].tolist()]
+        lines += ["facet normal 0 0 0", "outer loop", *rows, "endloop", "endfacet"]
+    return "\n".join([*lines, "endsolid part", ""])
+
+
+def test_mjcf_has_binary_copies_of_ascii_stl(robot, tmp_path, capsys):
+    for name, size in (("a/part.stl", 0.1), ("b/part.stl", 0.2)):
+        (robot / name).write_text(ascii_stl(size))
+    out = tmp_path / "x & y"
+    out.mkdir()
+    report = export("mjcf", robot, out / "arm.xml", capsys)
+    assert len(report["notes"]) == 1
+    for name, size in (("part.stl", 0.1), ("b/part.stl", 0.2)):
+        data = (out / "meshes" / name).read_bytes()
+        assert len(data) == len(stl(size))
+        for face in range(4):  # corners, in single precision
+            part = slice(84 + 50 * face + 12, 84 + 50 * face + 48)
+            assert data[part] == stl(size)[part]
+    assert "solid" in (robot / "a/part.stl").read_text()
+    # once more: the copies are those that are there
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*.stl")}
+    export("mjcf", robot, out / "arm.xml", capsys, "--force")
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("*.stl")} == before
+    assert mujoco.MjModel.from_xml_path(str(moved(out / "arm.xml"))).nmesh == 3
+
+
+def test_mjcf_without_copies_says_that_ascii_stl_is_not_read(robot, capsys):
+    (robot / "a/part.stl").write_text(ascii_stl(0.1))
+    assert cli.main(["export", "mjcf", str(robot)]) == 0
+    assert "MuJoCo does not read ASCII STL: part.stl (expected: -o FILE" in capsys.readouterr().err
+
+
+def test_the_simulator_takes_collisions_in_ascii_stl(robot):
+    models = []
+    for content in (stl(0.2), ascii_stl(0.2).encode()):
+        (robot / "b/part.stl").write_bytes(content)
+        world = empty_world_with(load(robot))
+        models.append(build_model(world, timestep=1e-3))
+    np.testing.assert_array_equal(models[0].mesh_vert, models[1].mesh_vert)
+    assert models[0].nmesh == 1
+
+
+MANY = 200_001
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "it is empty"),
+        (
+            bytes(80) + (2**31).to_bytes(4, "little"),
+            "it is damaged: 84 bytes for 2147483648 faces",
+        ),
+        (stl(0.1) + b"x", "it is damaged: 285 bytes for 4 faces"),
+        (b"solid a\nvertex 1 2\n", "line 2 is no vertex: 'vertex 1 2'"),
+        (stl(0.1)[:80] + (1).to_bytes(4, "little") + stl(0.1)[84:134], "it has 3 vertices"),
+        (
+            bytes(80)
+            + MANY.to_bytes(4, "little")
+            + stl(0.1)[84:284] * (MANY // 4)
+            + stl(0.1)[84:134],
+            "it has 200001 faces, more than 200000",
+        ),
+    ],
+)
+def test_mjcf_leaves_damaged_meshes_out(robot, tmp_path, capsys, content, problem):
+    (robot / "a/part.stl").write_bytes(content)
+    (tmp_path / "x").mkdir()
+    report = export("mjcf", robot, tmp_path / "x" / "arm.xml", capsys)
+    assert report["notes"][1:] == [
+        f"base: visual 'skin' left out: 'part.stl': {problem} (expected: a mesh that MuJoCo reads)"
+    ]
+    assert [file.rpartition("x/")[2] for file in report["files"]] == [
+        "arm.xml", "meshes/part.stl"
+    ]  # fmt: skip
+    assert mujoco.MjModel.from_xml_path(report["output"]).nmesh == 2

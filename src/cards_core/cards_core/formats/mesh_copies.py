@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,12 +31,12 @@ class MeshCopies:
     Attributes:
         folder: Of the file that names them.
         names: Path of a mesh file to that of its copy, relative to the folder.
-        new: Copies that are not there yet, to what they are copied from.
+        new: Copies that are not there yet, to what they are copied from, or what they hold.
     """
 
     folder: Path
     names: Mapping[str, str]
-    new: Mapping[str, Path]
+    new: Mapping[str, Path | bytes]
 
     def uri(self, uri: str) -> str:
         """Return the path of the copy of a mesh file; what is not copied stays as it is.
@@ -66,7 +67,8 @@ class MeshCopies:
                     target = self.folder / name
                     folders.enter_context(making(target.parent))
                     made.append(target)
-                    write_atomically(target, source.read_bytes())
+                    data = source if isinstance(source, bytes) else source.read_bytes()
+                    write_atomically(target, data)
                 yield
             except BaseException:
                 for target in made:
@@ -74,7 +76,11 @@ class MeshCopies:
                 raise
 
 
-def place_meshes(files: Iterable[Path], folder: Path) -> MeshCopies:
+def place_meshes(
+    files: Iterable[Path],
+    folder: Path,
+    converted: Callable[[Path], bytes | None] = lambda file: None,
+) -> MeshCopies:
     """Choose names for copies of mesh files beside a file; nothing is written.
 
     A copy is called ``meshes/NAME``; where another content has that name,
@@ -85,6 +91,7 @@ def place_meshes(files: Iterable[Path], folder: Path) -> MeshCopies:
     Args:
         files: Absolute paths.
         folder: Of the file that will name them; exists.
+        converted: Gives what the copy of a file holds, where that is not what the file does.
 
     Raises:
         CardsError: There is a file, or a link, in place of the folder of copies.
@@ -98,11 +105,12 @@ def place_meshes(files: Iterable[Path], folder: Path) -> MeshCopies:
             "are copied there)"
         )
     names: dict[str, str] = {}
-    new: dict[str, Path] = {}
+    new: dict[str, Path | bytes] = {}
     by_content: dict[str, str] = {}
     taken: set[str] = set()
     for file in todo:
-        content = file_digest(file)
+        data = converted(file)
+        content = file_digest(file) if data is None else hashlib.sha256(data).hexdigest()
         name = by_content.get(content)
         if name is None:
             name = next(
@@ -113,7 +121,7 @@ def place_meshes(files: Iterable[Path], folder: Path) -> MeshCopies:
             by_content[content] = name
             taken.add(name.casefold())
             if not (folder / name).exists():
-                new[name] = file
+                new[name] = file if data is None else data
         names[str(file)] = name
     return MeshCopies(folder, names, new)
 

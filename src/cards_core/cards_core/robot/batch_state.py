@@ -36,3 +36,7 @@ class BatchRobotState:
     diverged: npt.NDArray[np.bool_]
     measured_q: Array
     measured_lengths: Array
+
+    def copy(self) -> BatchRobotState:
+        """Return a state with arrays of its own."""
+        return BatchRobotState(**{name: array.copy() for name, array in vars(self).items()})

@@ -98,13 +98,16 @@ class Reference(ABC):
         """
 
     def sample(self, times: Sequence[float] | Array) -> Sample:
-        """Return y, yd, ydd at ``times``, shape (k,) in [s], as three arrays of shape (k, size).
+        """Return y, yd, ydd at ``times``, shape (k,) in [s], as three arrays, (k, size) or (k, v).
+
+        v is the size of velocities: less than `size` where rotations are among the coordinates.
 
         Raises:
             TrajectoryError: `times` is not a one-dimensional array of finite numbers.
         """
         instants = check_times(times)
-        y, yd, ydd = (np.empty((instants.size, self.size)) for _ in range(3))
+        sizes = [part.size for part in self(0.0)]
+        y, yd, ydd = (np.empty((instants.size, size)) for size in sizes)
         for k, t in enumerate(instants.tolist()):
             y[k], yd[k], ydd[k] = self(t)
         return y, yd, ydd

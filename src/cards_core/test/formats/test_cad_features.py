@@ -20,13 +20,14 @@ from cards_core.formats.cad.assembly import (
 from cards_core.formats.cad.config import read_config
 from cards_core.formats.cad.features import features_of, joint_candidates
 from cards_core.formats.cad.importer import import_cad, recognise
-from cards_core.formats.cad.links import mesh_volume, stl
+from cards_core.formats.cad.links import mesh_volume
 from cards_core.formats.cad.propose import propose
 from cards_core.formats.imports.findings import FindingList
 from cards_core.formats.imports.marked_frames import add_marked_muscles, muscles_from_frames
 from cards_core.formats.imports.markers import Marker, meant_marker, parse_marker
 from cards_core.formats.sdf.reader import read_sdf
 from cards_core.robot.elements import Frame, ViaPoint
+from cards_core.robot.stl_file import binary_stl
 from cards_core.spatial import Pose, axis_rotation
 
 Y = np.array([0.0, 1.0, 0.0])
@@ -461,7 +462,7 @@ def test_saved_and_loaded(tmp_path):
 def test_meshes():
     cube = block(0.2)
     assert mesh_volume(cube.vertices + 5.0, cube.triangles) == pytest.approx(0.008)
-    data = stl(cube.vertices, cube.triangles)
+    data = binary_stl(cube.vertices[cube.triangles])
     assert len(data) == 84 + 12 * 50
     normals = np.frombuffer(data[84:], dtype=np.dtype([("f", "<f4", 12), ("a", "<u2")]))["f"][
         :, :3

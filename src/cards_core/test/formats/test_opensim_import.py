@@ -503,3 +503,45 @@ def test_a_coordinate_whose_range_has_no_extent_is_fixed(tmp_path):
         same = locked.model.robot.joint(joint.name)
         assert joint.kind == same.kind
         np.testing.assert_array_equal(joint.parent_to_joint.matrix, same.parent_to_joint.matrix)
+
+
+def elbow(quadrant: str) -> str:
+    """An elbow whose extensor goes around a cylinder on its axis, at -x where it is stretched."""
+    cylinder = samples.wrap_object(
+        "WrapCylinder", "cylinder", "0 -0.29 0", quadrant=quadrant,
+        shape="<radius>0.02</radius><length>0.2</length>",
+    )  # fmt: skip
+    joints = samples.joint(
+        "WeldJoint", "shoulder", "ground", "humerus"
+    ) + samples.joint(
+        "PinJoint", "elbow", "humerus", "forearm", samples.coordinate("flexion", 0.0, 2.4),
+        at="0 -0.29 0",
+    ).replace("<orientation>0.1 -0.2 0.3<", "<orientation>0 0 0<")  # fmt: skip
+    forces = samples.muscle(
+        "extensor",
+        samples.point("a", "humerus", "-0.02 -0.02 0")
+        + samples.point("b", "forearm", "-0.015 -0.04 0"),
+        samples.path_wrap("cylinder"), fiber=0.13, slack=0.2,
+    )  # fmt: skip
+    bodies = samples.body("humerus", wraps=cylinder) + samples.body("forearm")
+    return samples.document(bodies, joints, forces)
+
+
+def test_no_end_gets_behind_the_side_of_a_quadrant(tmp_path):
+    """From 1.94 rad on the forearm's end would be behind the middle of the quadrant."""
+    file = tmp_path / "elbow.osim"
+    file.write_text(elbow("-x"))
+    dynamics = make_dynamics(import_osim(file).model.robot, "numeric")
+    lengths = []
+    for q in (0.0, 1.0, 1.9, 1.95, 2.4):
+        state = dynamics.update(np.array([q]), np.zeros(1))
+        assert state.muscle_jacobian[0, 0] == pytest.approx(0.02, abs=1e-12)
+        lengths.append(state.muscle_lengths[0] - 0.02 * q)
+    np.testing.assert_allclose(lengths, lengths[0], atol=1e-12)
+
+
+def test_a_quadrant_whose_side_no_end_gets_behind_stays(tmp_path):
+    file = tmp_path / "elbow.osim"
+    file.write_text(elbow("-x").replace("0.0 2.4", "0.0 1.8"))
+    wrap = import_osim(file).model.robot.muscles[0].path[1]
+    np.testing.assert_allclose(wrap.side, [-0.04, -0.29, 0.0], atol=1e-15)

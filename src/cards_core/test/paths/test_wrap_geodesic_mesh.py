@@ -73,11 +73,11 @@ def test_formats_give_the_same_vertices():
 @pytest.mark.parametrize(
     ("data", "name", "message"),
     [
-        (b"", "a.stl", "0 vertices"),
+        (b"", "a.stl", "it is empty"),
         (b"vertex 1 2", "a.stl", "line 1 is no vertex"),
         (b"v 1 2 x", "a.obj", "line 1 is no vertex"),
         (b"v 1 2 nan\n" * 4, "a.obj", "not finite"),
-        (b"\xff\xfe" * 60, "a.stl", "0 vertices"),
+        (b"\xff\xfe" * 60, "a.stl", "120 bytes for 4278189823 faces"),
         (b"ply", "a.ply", "files ending in '.ply'"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 from cards_core.errors import UnknownNameError
 from cards_core.formats import load
-from cards_core.trajectories import TrajectoryError
+from cards_core.trajectories import TrajectoryError, tolerance_of
 from cards_core.trajectories.library import (
     joint_references,
     own_reference_file,
@@ -98,3 +98,14 @@ def test_every_robot_has_a_wiggle():
     arm = load("roboy_arm")
     with pytest.raises(TrajectoryError, match="operational"):
         read_reference("flower", "", arm, arm.tree, space="joint")
+
+
+def test_samples_of_a_tree_with_balls_have_the_sizes_of_positions_and_velocities():
+    tree = load("superball").tree
+    wiggle = Wiggle(tree)
+    y, yd, ydd = wiggle.sample(TIMES[::100])
+    assert tree.nq > tree.nv
+    assert y.shape == (9, tree.nq)
+    assert yd.shape == ydd.shape == (9, tree.nv)
+    np.testing.assert_array_equal(yd[3], wiggle(TIMES[300])[1])
+    assert tolerance_of(wiggle, [""] * tree.nq).angle > 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import Any, ClassVar
 
 import gymnasium
@@ -47,7 +48,7 @@ class RobotEnv(gymnasium.Env[Array, Array]):
 
     def __init__(self, render_mode: str | None = None, **options: Any) -> None:
         self.render_mode = render_mode
-        self.task = type(self).make_task(1, threads=1, **options)
+        self.task = _task(type(self).make_task, 1, 1, options)
         self._renderer = Renderer(self.task, render_mode)
         self.metadata = _metadata(self.task)
         self.observation_space, self.action_space = _spaces(self.task)
@@ -143,7 +144,7 @@ class RobotVectorEnv(VectorEnv[Array, Array, np.ndarray]):
         self._mode = _autoreset(autoreset_mode)
         self.render_mode = render_mode
         self.num_envs, self._most_steps = num_envs, max_episode_steps
-        self.task = type(self).make_task(num_envs, threads=threads, **options)
+        self.task = _task(type(self).make_task, num_envs, threads, options)
         self._renderer = Renderer(self.task, render_mode)
         self.metadata = {**_metadata(self.task), "autoreset_mode": self._mode}
         self.single_observation_space, self.single_action_space = _spaces(self.task)
@@ -236,6 +237,17 @@ class RobotVectorEnv(VectorEnv[Array, Array, np.ndarray]):
     def close_extras(self, **kwargs: Any) -> None:
         """Let go of what pictures need."""
         self._renderer.close()
+
+
+def _task(
+    make: Callable[..., Task], count: int, threads: int | None, options: dict[str, Any]
+) -> Task:
+    """Return the task of so many robots; an option that it does not have is a `CardsError`."""
+    known = [name for name in signature(make).parameters if name not in ("n", "threads")]
+    for name in options:
+        if name not in known:
+            raise UnknownNameError("option of the environment", name, known)
+    return make(count, threads=threads, **options)
 
 
 def _spaces(task: Task) -> tuple[spaces.Box, spaces.Box]:

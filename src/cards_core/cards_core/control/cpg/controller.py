@@ -159,7 +159,7 @@ class PatternGenerator(SetPointController):
         parameters.declare(_first_parameters())
         patterns = parameters["muscles"]
         names = tuple(muscle.name for muscle in told_muscles(model.commanded, patterns))
-        pattern = _read(parameters["file"])
+        pattern = _read(parameters["file"], told_muscles(model.commanded, patterns))
         parameters.declare(_more_parameters(pattern, names, home_lengths(model, names)))
         value = parameters
         made = cls(
@@ -185,7 +185,7 @@ class PatternGenerator(SetPointController):
                 changed then.
         """
         other = values["file"] != self._file
-        pattern = _read(values["file"]) if other else self._pattern
+        pattern = _read(values["file"], self._muscles) if other else self._pattern
         self._take(pattern, {name: values[name] for name in LIVE if name != "file"})
         self._file = values["file"]
 
@@ -399,8 +399,30 @@ def _tensions(pattern: PatternParameters | None, muscles: int) -> Array:
     return np.zeros(muscles) if pattern is None else pattern.tensions(muscles)
 
 
-def _read(file: str) -> PatternParameters | None:
-    return read_pattern(pattern_file(file)) if file else None
+def _read(file: str, muscles: Sequence[Muscle]) -> PatternParameters | None:
+    """Return the pattern of the parameter ``file``.
+
+    Args:
+        file: Its value; empty: no pattern.
+        muscles: That oscillate.
+
+    Raises:
+        UnknownNameError: There is no such file.
+        DescriptionError: It cannot be read.
+        ParameterError: Its couplings do not fit the muscles.
+    """
+    if not file:
+        return None
+    place = pattern_file(file)
+    pattern = read_pattern(place)
+    try:
+        pattern.couple(muscles)
+    except ParameterError as error:
+        raise ParameterError(
+            f"file: pattern {place} does not fit these {len(muscles)} muscles: {error} (expected: "
+            "a pattern of this structure)"
+        ) from None
+    return pattern
 
 
 def _oscillators(pattern: PatternParameters | None, muscles: Sequence[Muscle]) -> Oscillators:

@@ -18,6 +18,7 @@ from cards_core.formats.imports.markers import Marker, meant_marker, misspelt, p
 from cards_core.robot.elements import Collision, Inertia, Link, Mesh, Visual
 from cards_core.robot.inertia import inertia_problem
 from cards_core.robot.model import add_inertia, move_inertia
+from cards_core.robot.stl_file import binary_stl
 from cards_core.spatial import Pose
 from cards_core.typing import Array
 
@@ -488,7 +489,7 @@ def _mesh_files(
         )
     stem = names.claim(safe_name(body.path.replace("/", "_"))[:80], "body")
     drawn = f"{stem}.stl"
-    files[drawn] = stl(solid.vertices, solid.triangles)
+    files[drawn] = binary_stl(solid.vertices[solid.triangles])
     if not collisions:
         return drawn, ""
     try:
@@ -500,26 +501,8 @@ def _mesh_files(
     inwards = np.einsum("ij,ij->i", np.cross(b - a, c - a), hull.equations[:, :3]) < 0.0
     corners[inwards] = corners[inwards][:, ::-1]
     convex = f"{stem}_hull.stl"
-    files[convex] = stl(solid.vertices, corners)
+    files[convex] = binary_stl(solid.vertices[corners])
     return drawn, convex
-
-
-def stl(vertices: Array, triangles: Array) -> bytes:
-    """Return a mesh as a binary STL file, [m].
-
-    Args:
-        vertices: Shape (n, 3), [m].
-        triangles: Indices, shape (k, 3), counter-clockwise seen from outside.
-    """
-    corners = vertices[triangles]
-    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    lengths = np.linalg.norm(normals, axis=1, keepdims=True)
-    normals = np.divide(normals, lengths, out=np.zeros_like(normals), where=lengths > 0.0)
-    record = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
-    data = np.zeros(len(triangles), dtype=record)
-    data["normal"], data["corners"] = normals, corners
-    header = b"CARDS, metres".ljust(80, b" ")
-    return header + np.uint32(len(triangles)).tobytes() + data.tobytes()
 
 
 def rename(layout: Layout, name: str) -> str | None:

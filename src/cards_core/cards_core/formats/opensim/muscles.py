@@ -37,7 +37,7 @@ from cards_core.robot.elements import (
     WrapSurface,
 )
 from cards_core.spatial import Pose
-from cards_core.typing import Array
+from cards_core.typing import Array, Vector3
 
 SMALL_DAMPING = 1e-4
 """beta of muscles that have none in OpenSim; ours needs some."""
@@ -373,7 +373,7 @@ def _path(
         out.append(ViaPoint(names[point.body], positions[index], line=point.element.line))
         report.points.append(index)
         for wrap in placement.segments.get(index, ()):
-            out.append(_wrap(wrap, names))
+            out.append(_wrap(wrap, names, placement.sides.get(wrap.name)))
     return tuple(out)
 
 
@@ -390,15 +390,16 @@ def _distinct(kept: list[int], muscle: SourceMuscle, positions: Mapping[int, Arr
     return out
 
 
-def _wrap(wrap: WrapObject, names: Mapping[str, str]) -> Wrap:
+def _wrap(wrap: WrapObject, names: Mapping[str, str], side: Vector3 | None) -> Wrap:
     surface = names[f"wrap:{wrap.name}"]
     if isinstance(wrap.geometry, Torus):
         return Wrap(surface, inside=True)
     if wrap.quadrant is None:
         return Wrap(surface)
-    index, sign = wrap.quadrant
-    size = _size(wrap)
-    return Wrap(surface, side=wrap.pose.apply(sign * 2.0 * size * np.eye(3)[index]))
+    if side is None:
+        index, sign = wrap.quadrant
+        side = sign * 2.0 * _size(wrap) * np.eye(3)[index]
+    return Wrap(surface, side=wrap.pose.apply(side))
 
 
 def _size(wrap: WrapObject) -> float:

@@ -37,6 +37,9 @@ SWEEP = 15
 RANDOM = 150
 """... and random poses of all of them, in which paths are looked at."""
 
+LEAST_GAP = 0.05
+"""Between the ends of a path over a cylinder, behind it, [rad]."""
+
 
 @dataclass
 class Placement:
@@ -44,10 +47,13 @@ class Placement:
 
     Attributes:
         segments: Index of the path point before the wraps to these, in their order on the path.
+        sides: Name of a wrap object to a point of the side on which the path goes, in coordinates
+            of the object, shape (3,), [m], where it is not the middle of the quadrant.
         notes: (wrap object, what there is to say of it).
     """
 
     segments: dict[int, list[WrapObject]] = field(default_factory=dict)
+    sides: dict[str, Vector3] = field(default_factory=dict)
     notes: list[tuple[WrapObject, str]] = field(default_factory=list)
 
 
@@ -158,7 +164,47 @@ def _place(
         )
         chosen = {best: chosen[best]}
     for index in chosen:
+        end = next(b for a, b in segments if a == index)
+        side = _side(wrap.wrap, (muscle.points[index], muscle.points[end]), poses)
+        if side is not None:
+            out.sides[wrap.wrap.name] = side
         found.setdefault(index, []).append((float(np.mean(along[index])), wrap.wrap))
+
+
+def _side(
+    wrap: WrapObject,
+    ends: tuple[SourcePoint, SourcePoint],
+    poses: Sequence[tuple[Mapping[str, float], Mapping[str, Pose]]],
+) -> Vector3 | None:
+    """Return a side point of a cylinder that no end gets behind, None: the quadrant's is one.
+
+    The half-plane behind the axis, seen from the side point, lies between both ends. Those move
+    with the pose; where one would pass the half-plane that is opposite to the quadrant, another
+    within the same gap between the ends leaves the path on its side.
+    """
+    if wrap.quadrant is None or not isinstance(wrap.geometry, Cylinder) or wrap.quadrant[0] > 1:
+        return None
+    index, sign = wrap.quadrant
+    axis = -sign * np.eye(2)[index]
+    behind = np.arctan2(axis[1], axis[0])
+    low, high = -np.inf, np.inf
+    first: Array | None = None
+    for q, bodies in poses:
+        to_wrap = (bodies[wrap.body] @ wrap.pose).inverse()
+        at = np.array([_local(end, q, bodies, to_wrap) for end in ends])
+        if any(_within(wrap, end) for end in at):
+            continue
+        angles = np.arctan2(at[:, 1], at[:, 0]) - behind
+        if first is None:
+            first = angles % (2.0 * np.pi)  # the gap begins at the larger one, a turn before
+            upper, lower = int(np.argmin(first)), int(np.argmax(first))
+        # the nearest branch: ends turn by less than half a turn from the default pose
+        angles = first + (angles - first + np.pi) % (2.0 * np.pi) - np.pi
+        low, high = max(low, angles[lower] - 2.0 * np.pi), min(high, angles[upper])
+    if first is None or low < 0.0 < high or high - low < LEAST_GAP:
+        return None
+    middle = behind + 0.5 * (low + high)
+    return -2.0 * wrap.geometry.radius * np.array([np.cos(middle), np.sin(middle), 0.0])
 
 
 def _held_inside(

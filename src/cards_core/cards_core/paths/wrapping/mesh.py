@@ -21,10 +21,8 @@ import numpy as np
 from cards_core.named_files import confinement, named_folder
 from cards_core.paths.wrapping import geodesic
 from cards_core.paths.wrapping.surfaces import Surface
+from cards_core.robot.stl_file import stl_corners, text_vertices
 from cards_core.typing import Array, Matrix3, Vector3
-
-_STL_HEADER = 84
-_STL_FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 
 
 def mesh_path(uri: str, source: str | None) -> Path | None:
@@ -76,11 +74,9 @@ def mesh_vertices(data: bytes, name: str) -> Array:
     """
     ending = name.rpartition(".")[2].lower()
     if ending == "stl":
-        vertices = _binary_stl(data)
-        if vertices is None:
-            vertices = _text(data, "vertex")
+        vertices = stl_corners(data).reshape(-1, 3)
     elif ending == "obj":
-        vertices = _text(data, "v")
+        vertices = text_vertices(data, "v")
     else:
         raise ValueError(f"muscles cannot wrap over files ending in '.{ending}'")
     if len(vertices) < 4:
@@ -88,29 +84,6 @@ def mesh_vertices(data: bytes, name: str) -> Array:
     if not np.all(np.isfinite(vertices)):
         raise ValueError("it has vertices that are not finite")
     return np.unique(vertices, axis=0)
-
-
-def _binary_stl(data: bytes) -> Array | None:
-    if len(data) < _STL_HEADER:
-        return None
-    count = int.from_bytes(data[80:_STL_HEADER], "little")
-    if len(data) != _STL_HEADER + count * _STL_FACET.itemsize:
-        return None
-    facets = np.frombuffer(data, _STL_FACET, offset=_STL_HEADER)
-    return np.asarray(facets["corners"].reshape(-1, 3), dtype=float)
-
-
-def _text(data: bytes, keyword: str) -> Array:
-    rows = []
-    for number, line in enumerate(data.decode("utf-8", errors="replace").splitlines(), 1):
-        words = line.split()
-        if words and words[0] == keyword:
-            try:
-                x, y, z = (float(word) for word in words[1:4])
-            except ValueError:
-                raise ValueError(f"line {number} is no vertex: '{line.strip()[:60]}'") from None
-            rows.append((x, y, z))
-    return np.array(rows, dtype=float).reshape(-1, 3)
 
 
 NEGLIGIBLE = 60.0

@@ -16,6 +16,7 @@ from cards_core.errors import CardsError, DescriptionError, ParameterError, Unkn
 from cards_core.formats import load
 from cards_core.muscles.impedance import SLACK
 from cards_core.robot.state import RobotState
+from cards_core.shared_files import shared_folder
 
 ROBOT = load("tetrahedral_6")  # five joints of eight cables
 MODEL = ControlModel(ROBOT, "numeric")
@@ -299,6 +300,11 @@ def test_pattern_of_another_structure():
     other = ControlModel(load("prism_3"), "numeric")
     with pytest.raises(CardsError, match="multiple of the cables at a joint"):
         make_controller("cpg", other, pattern=pattern())
+    file = str(shared_folder() / "config/patterns/tetraspine.yaml")
+    words = "file: pattern .*tetraspine.yaml does not fit these 9 muscles: .*of this structure"
+    values = {spec.name: spec.default for spec in controller_parameters("cpg", other.robot)}
+    with pytest.raises(ParameterError, match=words):
+        make_controller("cpg", other).change(values | {"file": file})
 
 
 def test_muscles_at_a_joint_have_tensions_of_their_own(tmp_path):
