@@ -124,22 +124,30 @@ Geometry: TypeAlias = Box | Sphere | Cylinder | Capsule | Ellipsoid | Plane | Me
 
 @dataclass(frozen=True, eq=False)
 class Visual:
-    """A drawn shape of a link. `pose` maps shape to link; `rgba` in 0..1."""
+    """A drawn shape of a link.
+
+    `pose` maps shape to link; `rgba` in 0..1; `line` is as of `Link`.
+    """
 
     name: str
     geometry: Geometry
     pose: Pose = field(default_factory=Pose)
     rgba: tuple[float, float, float, float] = (0.7, 0.7, 0.7, 1.0)
+    line: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Collision:
-    """A shape of a link that can touch others. `friction` is the sliding coefficient mu."""
+    """A shape of a link that can touch others.
+
+    `friction` is the sliding coefficient mu; `line` is as of `Link`.
+    """
 
     name: str
     geometry: Geometry
     pose: Pose = field(default_factory=Pose)
     friction: float = 1.0
+    line: int | None = None
 
 
 # Links and joints ----------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import trimesh
 
+from cards_core.robot.stl_file import stl_corners
 from cards_core.typing import Array
 
 
@@ -53,6 +54,8 @@ def load_triangles(path: Path) -> tuple[Array, np.ndarray]:
     Raises:
         Exception: Those of the format, of any class.
     """
+    if path.suffix.lower() == ".stl":
+        stl_corners(path.read_bytes())  # of a damaged file trimesh makes a mesh without triangles
     collada = path.suffix.lower() == ".dae"
     resolver = _NoFiles() if collada else _RegularFiles(path.parent)
     mesh = trimesh.load(path, force="mesh", resolver=resolver, skip_materials=True)

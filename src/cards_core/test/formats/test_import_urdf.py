@@ -569,3 +569,69 @@ def test_meshes_in_formats_that_are_not_drawn_are_named(tmp_path):
     (found,) = [item for item in model.warnings if item.code == "mesh-not-drawn"]
     assert found.subject == "link 'a'"
     assert "meshes in the format .3ds are not drawn (drawn: .stl, " in found.message
+
+
+def binary_stl_of(size):
+    """Return a tetrahedron with edges of a size, as binary STL."""
+    corners = size * np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], "<f4")
+    faces = ((0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3))
+    data = b"".join(bytes(12) + corners[list(face)].tobytes() + bytes(2) for face in faces)
+    return bytes(80) + (4).to_bytes(4, "little") + data
+
+
+def with_mesh(tmp_path, name, content, *, tag="visual", scale=""):
+    """Return a robot's file, whose link ``b`` has a mesh in line 3; joints 0.5 m apart."""
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    shape = f'\n\n<{tag}><geometry><mesh filename="{name}"{scale}/></geometry></{tag}>'
+    mass = MASS.replace('="1"', '=".01"')
+    text = urdf(joint("continuous", '<origin xyz="0.5 0 0"/>')).replace(MASS, mass)
+    text = text.replace(f'"b">{mass}', f'"b">{mass}{shape}')
+    file = tmp_path / "r.urdf"
+    file.write_text(text)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("m.stl", b"", "is empty"),
+        ("m.3ds", b"", "is empty"),
+        (
+            "m.STL",
+            bytes(80) + (2**31).to_bytes(4, "little"),
+            "is damaged: 84 bytes for 2147483648 faces",
+        ),
+        ("m.stl", binary_stl_of(0.1)[:-1], "is damaged: 283 bytes for 4 faces"),
+        ("m.stl", bytes(84), "holds no triangles"),
+        ("m.stl", b"solid m\nvertex 0 0\n", "cannot be read: line 2 is no vertex: 'vertex 0 0'"),
+        ("m.stl", b"solid m\n" + b"vertex 0 0 nan\n" * 3, "has vertices that are not finite"),
+        ("m.obj", b"v 1 2 3\n", "holds no triangles"),
+        ("m.dae", b"<COLLADA", "cannot be read: "),
+    ],
+)
+def test_damaged_meshes_are_named(tmp_path, name, content, problem):
+    file = with_mesh(tmp_path, name, content)
+    model = import_urdf(file)
+    (found,) = [item for item in model.warnings if item.code == "mesh-damaged"]
+    assert (found.subject, found.source, found.line) == ("link 'b'", str(file), 3)
+    assert f"mesh '{name}' {problem}" in found.message
+    folder = write_imported(model, tmp_path / "out")
+    assert (folder / "meshes" / name).read_bytes() == content
+    # of collisions that are taken over, too
+    file = with_mesh(tmp_path, name, content, tag="collision")
+    assert "mesh-damaged" not in codes(import_urdf(file))
+    expected = not name.endswith((".3ds", ".dae"))  # which are left out
+    assert ("mesh-damaged" in codes(import_urdf(file, collisions="all"))) == expected
+
+
+def test_meshes_in_millimetres_are_doubted(tmp_path):
+    model = import_urdf(with_mesh(tmp_path, "m.stl", binary_stl_of(300.0)))
+    (found,) = [item for item in model.warnings if item.code == "units-doubtful"]
+    assert (found.subject, found.line) == ("link 'b'", 3)
+    assert "mesh 'm.stl' is 300 m long, and the joints and muscles of the robot measure" in (
+        found.message
+    )
+    for size, scale in ((300.0, ' scale="0.001 0.001 0.001"'), (40.0, "")):
+        model = import_urdf(with_mesh(tmp_path, "m.stl", binary_stl_of(size), scale=scale))
+        assert not {"units-doubtful", "mesh-damaged"} & codes(model)

@@ -153,3 +153,53 @@ def test_misspelt_links_are_named():
 def test_wrong_names_are_said(text, words):
     with pytest.raises(DescriptionError, match=words):
         import_urdf(text)
+
+
+def line_of(text, word):
+    """Return the line of a text, from 1, with ``name="WORD"``."""
+    return 1 + next(i for i, row in enumerate(text.splitlines()) if f'name="{word}"' in row)
+
+
+def by_lines(*names):
+    return two_links(*names).replace("<link", "\n<link")
+
+
+@pytest.mark.parametrize(
+    ("names", "place", "words"),
+    [
+        (("muscle:a:1", "muscle:a:3"), "muscle:a:3", "the numbers 1, 3, and there is no"),
+        (
+            ("muscle:a:5", "muscle:a:1", "muscle:a:2"),
+            "muscle:a:5",
+            "no 'muscle:a:3', 'muscle:a:4'",
+        ),
+        (("muscle:a:2", "muscle:a:3"), "muscle:a:2", "there is no 'muscle:a:1'"),
+        (("muscle:a:1", "Muscle:a:1", "muscle:a:2"), "Muscle:a:1", "at the same place of it"),
+        (("muscle:a:1", "muscle:a", "muscle:a:2"), "muscle:a", "some have none"),
+        (("muscle:a:1",), "muscle:a:1", "at least two points"),
+    ],
+)
+def test_errors_of_points_have_a_line(tmp_path, names, place, words):
+    file = tmp_path / "u.urdf"
+    file.write_text(by_lines(*names))
+    with pytest.raises(DescriptionError, match=words) as caught:
+        import_urdf(file)
+    assert str(caught.value).startswith(f"{file}:{line_of(file.read_text(), place)}: muscle 'a': ")
+
+
+def test_a_muscle_of_the_yaml_that_is_marked_too_is_named_with_both_lines(tmp_path):
+    file, yaml = tmp_path / "arm.urdf", tmp_path / "muscles.yaml"
+    file.write_text(by_lines("muscle:ext:1", "muscle:ext:2"))
+    yaml.write_text(
+        "muscles:\n  flex: {tension: {min: 1, max: 9}, path: [{link: a, point: [1, 0, 0]}, "
+        "{link: b, point: [0, 0, 1]}]}\n"
+        "  ext: {tension: {min: 1, max: 9}, path: [{link: a, point: [1, 0, 0]}, "
+        "{link: b, point: [0, 0, 1]}]}\n"
+    )
+    with pytest.raises(DescriptionError) as caught:
+        import_urdf(file, muscles=yaml)
+    number = line_of(file.read_text(), "muscle:ext:1")
+    assert str(caught.value).startswith(
+        f"{yaml}:3: muscle 'ext': it is stated here, and 'muscle:ext:1' (line {number} of {file}) "
+        "marks a point of it, too"
+    )

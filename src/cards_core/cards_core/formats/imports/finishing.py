@@ -19,6 +19,7 @@ from cards_core.formats.imports.masses import (
     doubtful_masses,
     repair_and_report,
 )
+from cards_core.formats.imports.mesh_content import check_meshes
 from cards_core.formats.imports.meshes import DRAWN
 from cards_core.formats.imports.model import Section, table
 from cards_core.formats.imports.units import doubtful_units
@@ -59,6 +60,7 @@ def finish(
     robot, masses = repair_and_report(robot, findings)
     doubtful_units(robot, findings)
     _not_drawn(robot, findings)
+    check_meshes(robot, findings)
     return robot, (_joints(robot), *_muscles(robot, findings), masses)
 
 

@@ -45,6 +45,7 @@ def muscles_from_frames(
     flat: bool = True,
     links: Mapping[str, str] | None = None,
     table: NameTable | None = None,
+    stated: Mapping[str, Place] | None = None,
 ) -> Robot:
     """Return the robot with the muscles that the names of its frames state.
 
@@ -62,6 +63,7 @@ def muscles_from_frames(
             two at least.
         links: Name behind ``@`` to the robot's, where they differ.
         table: Remembers what is renamed.
+        stated: Muscle of the robot to where it is stated, for messages, if not in its own file.
 
     Raises:
         DescriptionError: A name that begins like a marker's and is none, a path that is not
@@ -100,18 +102,22 @@ def muscles_from_frames(
                 expected="wrap:NAME:MUSCLE:K with the name of a wrap surface of the robot",
             )
         else:
-            points.append(MarkedPoint(frame.name, marker, frame.link, frame.pose.translation))
+            points.append(_point(frame, marker))
     names = NameTable()
-    there = {muscle.name for muscle in robot.muscles}
+    there = {muscle.name: muscle for muscle in robot.muscles}
     muscles = []
     for name, path in muscle_paths(points, robot.joints, robot.source).items():
         safe = names.claim(name)
         if safe in there:
+            point = next(item for item in points if item.marker.muscle == name)
+            at = (stated or {}).get(safe, _At(robot.source, there[safe].line))
+            place = "" if point.line is None else f" (line {point.line} of {robot.source})"
             raise DescriptionError(
-                "the robot has it already, and frames with its name",
-                source=robot.source,
+                f"it is stated here, and '{point.name}'{place} marks a point of it, too",
+                source=at.source,
+                line=at.line or None,
                 element=f"muscle '{safe}'",
-                expected="another name in the frames",
+                expected="one of them, or another name in the markers",
             )
         muscles.append(Muscle(safe, path, tension_min, tension_max))
     if table is not None:
@@ -130,6 +136,7 @@ def add_marked_muscles(
     *,
     links: Mapping[str, str] | None = None,
     table: NameTable | None = None,
+    stated: Mapping[str, Place] | None = None,
 ) -> Robot:
     """Return `muscles_from_frames` of a robot that is imported, and say what was assumed.
 
@@ -138,13 +145,14 @@ def add_marked_muscles(
         findings: Takes the remarks.
         links: Name behind ``@`` to the robot's, where they differ.
         table: Remembers what is renamed.
+        stated: As of `muscles_from_frames`.
 
     Raises:
         DescriptionError: As `muscles_from_frames`.
     """
     for frame in robot.frames:
         warn_if_misspelt(frame.name, "frame", findings, _At(robot.source, frame.line))
-    out = muscles_from_frames(robot, links=links, table=table)
+    out = muscles_from_frames(robot, links=links, table=table, stated=stated)
     fresh = len(out.muscles) - len(robot.muscles)
     if fresh:
         low, high = TENSION_LIMITS
@@ -179,6 +187,10 @@ def warn_if_misspelt(name: str, kind: str, findings: FindingList, at: Place) -> 
     meant = meant_marker(name.rpartition("::")[2])
     if meant is not None:
         findings.warn("marker-misspelt", f"{kind} '{name}'", misspelt(meant), at=at)
+
+
+def _point(frame: Frame, marker: Marker) -> MarkedPoint:
+    return MarkedPoint(frame.name, marker, frame.link, frame.pose.translation, frame.line)
 
 
 def _link_poses(joints: Sequence[Joint]) -> dict[str, Pose]:

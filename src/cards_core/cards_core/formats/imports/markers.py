@@ -73,12 +73,14 @@ class MarkedPoint:
         marker: What it says.
         link: Where it is.
         position: In link coordinates, shape (3,), [m]; unused for a surface.
+        line: Of the file that has it, if the file has lines.
     """
 
     name: str
     marker: Marker
     link: str
     position: Vector3
+    line: int | None = None
 
 
 def marked(names: Iterable[str]) -> set[str]:
@@ -206,6 +208,7 @@ def muscle_paths(
             raise DescriptionError(
                 f"its path is {', '.join(item.name for item in ordered)}",
                 source=source,
+                line=ordered[0].line,
                 element=f"muscle '{muscle}'",
                 expected="at least two points, with a point at either end",
             )
@@ -221,15 +224,17 @@ def _ordered(
         depth.get(item.link, 0) if item.marker.order is None else item.marker.order
         for item in points
     ]
-    problem = expected = None
+    problem = expected = line = None
     if numbered and len(numbered) < len(points):
         problem = "some of its points have a number and some have none"
         expected = f"muscle:{muscle}:1, muscle:{muscle}:2, ..."
+        line = next(item.line for item in points if item.marker.order is None)
     elif len(set(keys)) < len(keys):
         twice = next(i for i, key in enumerate(keys) if key in keys[:i])
         first = keys.index(keys[twice])
         problem = f"'{points[first].name}' and '{points[twice].name}' are at the same place of it"
         expected = "a number each, from origin to insertion"
+        line = points[twice].line
     elif numbered:
         orders = sorted(keys)
         # whoever counts from 0 does so throughout
@@ -240,9 +245,11 @@ def _ordered(
             found = ", ".join(str(number) for number in orders[:10])
             problem = f"its points have the numbers {found}, and there is no {shown}{more}"
             expected = "numbers without gaps from 1 on, from origin to insertion"
+            after = min(order for order in orders if order > missing[0])
+            line = points[keys.index(after)].line
     if problem:
         raise DescriptionError(
-            problem, source=source, element=f"muscle '{muscle}'", expected=expected
+            problem, source=source, line=line, element=f"muscle '{muscle}'", expected=expected
         )
     return [item for _, item in sorted(zip(keys, points, strict=True), key=lambda pair: pair[0])]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from pathlib import PurePath
 
 import numpy as np
 
@@ -18,10 +19,12 @@ from cards_core.robot.elements import (
     WORLD,
     Joint,
     JointAxis,
+    Mesh,
     Pulley,
     ViaPoint,
 )
 from cards_core.robot.model import Robot
+from cards_core.typing import Vector3
 
 CODE = "units-doubtful"
 """Of all these findings."""
@@ -40,6 +43,9 @@ LEAST = 2.0
 
 LARGE = 100.0
 """Farther ones are suspect whatever the rest is, [m]."""
+
+DRAWN_FAR = 100.0
+"""A mesh this many sizes of the robot long is suspect."""
 
 HEAVY = 1e4
 """Total mass beyond which densities or lengths are suspect, [kg]."""
@@ -119,6 +125,25 @@ def _distant(robot: Robot, findings: FindingList) -> None:
             _warn(robot, joint, text, findings)
 
 
+def doubtful_mesh(robot: Robot, mesh: Mesh, edges: Vector3) -> str:
+    """Return what is doubtful about the size of a mesh; empty if nothing is.
+
+    Args:
+        robot: As it was imported.
+        mesh: A shape of one of its links.
+        edges: Of the box around what is in the file, in the file's unit, shape (3,).
+    """
+    extent = float(np.max(np.abs(edges * mesh.scale)))
+    lengths = [*body_lengths(robot), *_points(robot), *(_reach(joint) for joint in robot.joints)]
+    rest = longest(lengths)
+    if not extent > max(DRAWN_FAR * rest, LEAST) or rest == 0.0:
+        return ""
+    return (
+        f"mesh '{PurePath(mesh.uri).name}' is {extent:.4g} m long, and the joints and muscles of "
+        f"the robot measure {rest:.3g} m: in millimetres? Its scale would be 0.001 then"
+    )
+
+
 def _reach(joint: Joint) -> float:
     """Return how far a joint is from the frames of its links, [m]; a base may be anywhere."""
     above, below = (
@@ -140,6 +165,11 @@ def _others(robot: Robot) -> Iterator[float]:
     for link in robot.links:
         poses = [item.pose for item in link.visuals] + [item.pose for item in link.collisions]
         yield from (float(np.linalg.norm(pose.translation)) for pose in poses)
+    yield from _points(robot)
+
+
+def _points(robot: Robot) -> Iterator[float]:
+    """Yield how far points of muscles are from the origins of their links, [m]."""
     for muscle in robot.muscles:
         for item in muscle.path:
             if isinstance(item, ViaPoint | Pulley):

@@ -52,7 +52,7 @@ def read_link(node: FrameNode, *, base: Path | None, line: int | None) -> Link:
     Args:
         node: Node of kind ``link``.
         base: Folder of the file, for meshes.
-        line: Line to record in the link.
+        line: Line to record in the link; None: nor are those of its shapes.
 
     Raises:
         DescriptionError: Something in it is wrong, or would move and is not supported.
@@ -69,12 +69,12 @@ def read_link(node: FrameNode, *, base: Path | None, line: int | None) -> Link:
         name=node.name,
         inertia=_inertial(element.child("inertial")),
         visuals=tuple(
-            _visual(item, shape, node)
+            _visual(item, shape, node, line=item.line if line else None)
             for item in element.children("visual")
             if (shape := _geometry(item, base)) is not None
         ),
         collisions=tuple(
-            _collision(item, shape, node)
+            _collision(item, shape, node, line=item.line if line else None)
             for item in element.children("collision")
             if (shape := _geometry(item, base)) is not None
         ),
@@ -165,9 +165,15 @@ def _pose_in_link(element: XmlElement, link: FrameNode) -> Pose:
     return pose
 
 
-def _visual(element: XmlElement, geometry: Geometry, link: FrameNode) -> Visual:
+def _visual(
+    element: XmlElement, geometry: Geometry, link: FrameNode, *, line: int | None
+) -> Visual:
     return Visual(
-        element.get("name", ""), geometry, _pose_in_link(element, link), _colour(element)
+        element.get("name", ""),
+        geometry,
+        _pose_in_link(element, link),
+        _colour(element),
+        line,
     )
 
 
@@ -191,9 +197,15 @@ def _colour(visual: XmlElement) -> tuple[float, float, float, float]:
     return (rgba[0], rgba[1], rgba[2], opacity)
 
 
-def _collision(element: XmlElement, geometry: Geometry, link: FrameNode) -> Collision:
+def _collision(
+    element: XmlElement, geometry: Geometry, link: FrameNode, *, line: int | None
+) -> Collision:
     return Collision(
-        element.get("name", ""), geometry, _pose_in_link(element, link), _friction(element)
+        element.get("name", ""),
+        geometry,
+        _pose_in_link(element, link),
+        _friction(element),
+        line,
     )
 
 

@@ -101,7 +101,13 @@ def import_urdf(
     robot = _without_negligible(robot, findings)
     robot = restate_about_com(robot, inertias, inertia_about, findings)
     table = NameTable()
-    robot = add_marked_muscles(robot, findings, links=reader.links, table=table)
+    robot = add_marked_muscles(
+        robot,
+        findings,
+        links=reader.links,
+        table=table,
+        stated=_stated(plugin),
+    )
     robot, merged = merge_massless(robot, _attached(robot))
     _report_merged(robot, merged, findings)
     robot, sections = finish(robot, findings, collisions=collisions)
@@ -198,6 +204,12 @@ def _muscles(
         origins=centres if path is not None else {},
     )
     return rewriter.add_to(model, elements)
+
+
+def _stated(plugin: XmlElement | None) -> dict[str, XmlElement]:
+    """Return every muscle of the muscle block to its element."""
+    elements = () if plugin is None else plugin.children("muscle")
+    return {element.get("name", ""): element for element in elements}
 
 
 def _motors(
