@@ -262,8 +262,8 @@ def _millard(
         floor = max(floor, UNDAMPED_FLOOR)
         findings.warn(
             "curve-not-convertible", f"muscle '{muscle.name}'",
-            f"fiber_damping {damping:g} is none, below {LEAST_DAMPING:g}: OpenSim then lets its "
-            "force-velocity curve rise at both ends, by 0.125 and 0.075 or more; here it is flat",
+            f"fiber_damping {damping:g}, below {LEAST_DAMPING:g}, is none: OpenSim then gives its "
+            "force-velocity curve slopes of at least 0.125 and 0.075 at the ends; here they are 0",
             at=element,
         )  # fmt: skip
     return Hill(
