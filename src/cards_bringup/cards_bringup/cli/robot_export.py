@@ -121,10 +121,8 @@ def _write_file(kind: str, robot: Robot, output: Path | None) -> tuple[list[Path
         write_text(output, text)
         return [output], notes
     try:
-        if kind == "mjcf":
-            copies = place_meshes(meshes, output.resolve().parent, converted)
-        else:
-            copies = place_meshes(meshes, output.resolve().parent)
+        change = converted if kind == "mjcf" else None
+        copies = place_meshes(meshes, output.resolve().parent, change)
     except OSError as error:
         raise CardsError(f"a mesh cannot be read: {error}") from None
     text, notes = _text(kind, robot, copies)

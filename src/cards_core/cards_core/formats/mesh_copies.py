@@ -79,7 +79,7 @@ class MeshCopies:
 def place_meshes(
     files: Iterable[Path],
     folder: Path,
-    converted: Callable[[Path], bytes | None] = lambda file: None,
+    converted: Callable[[Path], bytes | None] | None = None,
 ) -> MeshCopies:
     """Choose names for copies of mesh files beside a file; nothing is written.
 
@@ -109,7 +109,7 @@ def place_meshes(
     by_content: dict[str, str] = {}
     taken: set[str] = set()
     for file in todo:
-        data = converted(file)
+        data = None if converted is None else converted(file)
         content = file_digest(file) if data is None else hashlib.sha256(data).hexdigest()
         name = by_content.get(content)
         if name is None:

@@ -158,8 +158,9 @@ class PatternGenerator(SetPointController):
         """Declare the parameters and return a controller; see `Controller.from_parameters`."""
         parameters.declare(_first_parameters())
         patterns = parameters["muscles"]
-        names = tuple(muscle.name for muscle in told_muscles(model.commanded, patterns))
-        pattern = _read(parameters["file"], told_muscles(model.commanded, patterns))
+        muscles = told_muscles(model.commanded, patterns)
+        names = tuple(muscle.name for muscle in muscles)
+        pattern = _read(parameters["file"], muscles)
         parameters.declare(_more_parameters(pattern, names, home_lengths(model, names)))
         value = parameters
         made = cls(
