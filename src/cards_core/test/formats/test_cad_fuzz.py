@@ -16,8 +16,8 @@ from cards_core.formats.imports.model import write_imported
 
 pytestmark = pytest.mark.serial
 
-COUNT = int(os.environ.get("CARDS_CAD_FUZZ", "20"))
-"""Damaged files of each kind; 1000 of each were read once without a finding."""
+COUNT = int(os.environ.get("CARDS_FUZZ", "20"))
+"""Damaged files of each kind."""
 
 WORDS = (
     b"$", b"*", b"()", b"((((((((", b"))", b"''", b"'", b"#1", b"#0", b"#999999999", b"1.E308",

@@ -382,6 +382,16 @@ def test_a_part_used_twice_is_one_mesh(folder, reader):
     assert np.allclose(placed.translation, [0.0, 0.5, 0.0])
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
+def test_points_that_are_not_finite(value, folder, reader):
+    file = write_arm(folder / "finite.step")
+    assembly = reader.read(file)
+    solid = next(item.solids[0] for item in assembly.components if item.solids)
+    solid.vertices[0, 0] = value
+    with pytest.raises(DescriptionError, match=r"body '.*points that are not finite .*ignore"):
+        import_cad(file, assembly=assembly)
+
+
 def test_nothing_is_joined_silently(folder, reader):
     file = write_arm(folder / "silent.step")
     with pytest.raises(DescriptionError, match=r"3 links and 0 joints.*--propose"):

@@ -246,7 +246,10 @@ class Actuators:
 
     def _add(self, tendon: int, label: str, path: tuple[PathElement, ...], force: _Force) -> None:
         name = self._names.muscles.claim(label)
-        self.muscles.append(Muscle(name, path, force.low, force.high, actuator=force.actuator))
+        line = self._names.line("tendon", tendon)
+        self.muscles.append(
+            Muscle(name, path, force.low, force.high, actuator=force.actuator, line=line)
+        )
         original = self._names.name("tendon", tendon) or f"tendon {tendon}"
         kind = force.actuator.kind
         self.rows.append(

@@ -91,7 +91,7 @@ def _read_body(
             child = name
         else:
             child = names.table.claim(f"{_joint_name(names, joint)}_link")
-            links.append(Link(child))
+            links.append(Link(child, line=names.line("joint", joint)))
         after = Pose()
         if joint == moving[-1]:  # locked joints after it
             for other in range(joint + 1, first + count):
@@ -102,9 +102,11 @@ def _read_body(
         parent, before = child, Pose()
     if not moving:
         fixed = names.table.claim(f"{name}_fixed")
-        joints.append(Joint(fixed, "fixed", parent, name, parent_to_joint=before))
+        line = names.line("body", body)
+        joints.append(Joint(fixed, "fixed", parent, name, parent_to_joint=before, line=line))
     visuals, collisions = shapes.of(body)
-    links.append(Link(name, _read_inertia(names, body), visuals, collisions))
+    inertia = _read_inertia(names, body)
+    links.append(Link(name, inertia, visuals, collisions, line=names.line("body", body)))
     return links, joints
 
 
@@ -142,12 +144,13 @@ def _read_joint(
     model = names.compiled.model
     kind = _KINDS[int(model.jnt_type[index])]
     dof = int(model.jnt_dofadr[index])
+    line = names.line("joint", index)
     if kind == "free":
         # a reader of SDF calls it so, see docs/description.md
         name = names.table.claim(f"{child}_free")
         names.joints[index] = name
         _passive_notes(names, index, [dof + k for k in range(6)])
-        return Joint(name, "free", parent, child)
+        return Joint(name, "free", parent, child, line=line)
     original = _joint_name(names, index)
     name = names.table.claim(original if original != child else f"{original}_joint")
     names.joints[index] = name
@@ -158,7 +161,8 @@ def _read_joint(
         if model.jnt_limited[index]:
             limit = math.degrees(model.jnt_range[index, 1])
             names.warn("ball-limit", "joint", index, f"limit of {limit:g} degrees left out")
-        return Joint(name, kind, parent, child, before @ at, at.inverse() @ after)
+        to_child = at.inverse() @ after
+        return Joint(name, kind, parent, child, before @ at, to_child, line=line)
     if not abs(float(np.linalg.norm(model.jnt_axis[index])) - 1.0) < 1e-6:
         # MuJoCo normalises; the square of an axis near the end of the range of numbers overflows
         raise names.error("joint", index, "the axis is too long, or not finite", "a direction")
@@ -179,7 +183,7 @@ def _read_joint(
         friction=float(model.dof_frictionloss[dof]),
     )
     to_child = reference @ at.inverse() @ after
-    return Joint(name, kind, parent, child, before @ at, to_child, (axis,))
+    return Joint(name, kind, parent, child, before @ at, to_child, (axis,), line=line)
 
 
 def _range_note(names: Names, joint: int) -> None:
@@ -224,6 +228,8 @@ def _read_inertia(names: Names, body: int) -> Inertia:
     model = names.compiled.model
     mass = float(model.body_mass[body])
     frame = pose_of(model.body_ipos[body], model.body_iquat[body])
+    if not (model.body_inertia[body] < math.inf).all():  # of sizes near the largest numbers
+        raise names.error("body", body, "its inertia is not finite", "shapes of some metres")
     tensor: Array = frame.rotation @ np.diag(model.body_inertia[body]) @ frame.rotation.T
     tensor = 0.5 * (tensor + tensor.T)
     if mass == 0.0 and not np.any(tensor):

@@ -123,6 +123,16 @@ class Names:
         known = found is not None and len(compiled.source.roots) == 1
         return str(compiled.source.path), int(found[1]) if known and found else None
 
+    def line(self, kind: str, index: int) -> int | None:
+        """Return the line of one thing in the model's own file; None if an included one has it.
+
+        Args:
+            kind: What it is, e.g. ``tendon``.
+            index: MuJoCo's index of it.
+        """
+        source, line = self.place(kind, index)
+        return line if source == str(self.compiled.source.path) else None
+
 
 def pose_of(position: Array, quaternion: Array) -> Pose:
     """Return a pose from MuJoCo's arrays.

@@ -71,14 +71,15 @@ class Shapes:
                 continue
             name = self._names.name("geom", geom) or f"geom_{geom}"
             pose = pose_of(model.geom_pos[geom], model.geom_quat[geom])
+            line = self._names.line("geom", geom)
             if drawn:
-                visuals.append(
-                    Visual(visual_names.claim(name), geometry, pose, self._colour(geom))
-                )
+                colour = self._colour(geom)
+                visuals.append(Visual(visual_names.claim(name), geometry, pose, colour, line))
             if touching:
                 # the friction of two bodies is a product here, of like ones the same as MuJoCo's
                 friction = math.sqrt(max(0.0, float(model.geom_friction[geom, 0])))
-                collisions.append(Collision(collision_names.claim(name), geometry, pose, friction))
+                name = collision_names.claim(name)
+                collisions.append(Collision(name, geometry, pose, friction, line))
         return tuple(visuals), tuple(collisions)
 
     def _colour(self, geom: int) -> tuple[float, float, float, float]:

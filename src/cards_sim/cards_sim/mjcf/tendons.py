@@ -229,6 +229,7 @@ class Paths:
             names.links[body],
             Sphere(radius) if ball else Cylinder(radius, math.inf),
             pose,
+            names.line("geom", geom),
         )
 
     def _side(

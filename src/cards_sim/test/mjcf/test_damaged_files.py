@@ -13,7 +13,7 @@ from cards_core.formats.imports.model import write_imported
 from cards_sim.mjcf.importer import import_mjcf
 
 COUNT = int(os.environ.get("CARDS_FUZZ", "120"))
-"""Damaged files; 2000 were run by hand."""
+"""Damaged files."""
 
 
 def damaged(text, seed):
@@ -108,6 +108,25 @@ def test_mistakes_are_said_with_file_and_line(text, line, words, tmp_path):
         import_mjcf(path)
     assert caught.value.source == str(path)
     assert caught.value.line == line
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place", "words"),
+    [
+        ('"0.02 0.01 0.9"', '"1e307 0 0"', '"straight"', "muscle 'pull': the robot that"),
+        ('"0.05 0.06 0.07"', '"1e307 1 1"', '"base"', "body 'base': its inertia is not finite"),
+        ('"floor"', '"floor" friction="1e40 0 0"', '"floor"', "of collision 'floor'"),
+    ],
+)
+def test_numbers_that_sdf_cannot_state(old, new, place, words, tmp_path):
+    """They are found when the robot has been made; file and line are those of the MJCF."""
+    path = mjcf_samples.write_arm(tmp_path)
+    text = path.read_text()
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(DescriptionError, match=re.escape(words)) as caught:
+        write_imported(import_mjcf(path), tmp_path / "out")
+    assert caught.value.source == str(path)
+    assert caught.value.line == text.count("\n", 0, text.index(place)) + 1
 
 
 def test_nan_as_a_name_and_ranges_without_an_end_are_read(tmp_path):

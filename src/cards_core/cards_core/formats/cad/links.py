@@ -15,6 +15,7 @@ from cards_core.formats.cad.config import BodyEntry, Config
 from cards_core.formats.cad.materials import DEFAULT, DENSITIES, PLAUSIBLE
 from cards_core.formats.imports.findings import SAFE, FindingList, NameTable, safe_name
 from cards_core.formats.imports.markers import Marker, meant_marker, misspelt, parse_marker
+from cards_core.formats.sdf.values import LARGEST
 from cards_core.robot.elements import Collision, Inertia, Link, Mesh, Visual
 from cards_core.robot.inertia import inertia_problem
 from cards_core.robot.model import add_inertia, move_inertia
@@ -348,9 +349,14 @@ def _density(
 ) -> tuple[float, str]:
     """Return the density of a body [kg/m^3] and what it comes from."""
     volume = abs(solid.volume)
+    problem = ""
     if not volume > 0.0 or not np.isfinite(volume):
+        problem = f"its volume is {solid.volume:g} m^3"
+    elif not (np.abs(solid.vertices) < LARGEST).all():  # NaN fails this, too
+        problem = "its surface has points that are not finite"
+    if problem:
         raise DescriptionError(
-            f"its volume is {solid.volume:g} m^3",
+            problem,
             source=source,
             element=f"body '{path}'",
             expected="a solid; or 'ignore: true' for it under 'bodies' of the configuration",

@@ -26,6 +26,7 @@ from cards_core.formats.imports.meshes import copy_meshes
 from cards_core.formats.imports.source_file import REPORT
 from cards_core.formats.sdf.reader import read_sdf
 from cards_core.formats.sdf.writer import write_model
+from cards_core.robot.elements import Collision
 from cards_core.robot.model import Robot
 
 
@@ -249,10 +250,18 @@ def naming_source(robot: Robot, folder: Path) -> Iterator[None]:
 
 def _line_of(robot: Robot, element: str) -> int | None:
     """Return the line of the part that an element such as ``<pose> of link 'a'`` is of."""
-    for kind, parts in (("muscle", robot.muscles), ("joint", robot.joints), ("link", robot.links)):
+    for kind, parts in (("muscle", robot.muscles), ("joint", robot.joints)):
         for part in parts:
             if f"{kind} '{part.name}'" in element:
                 return part.line
+    for link in robot.links:
+        if f"link '{link.name}'" not in element:
+            continue
+        for shape in (*link.collisions, *link.visuals):
+            kind = "collision" if isinstance(shape, Collision) else "visual"
+            if f"{kind} '{shape.name}' of" in element:
+                return shape.line
+        return link.line
     return None
 
 
