@@ -26,7 +26,7 @@ from cards_core.formats.imports.meshes import copy_meshes
 from cards_core.formats.imports.source_file import REPORT
 from cards_core.formats.sdf.reader import read_sdf
 from cards_core.formats.sdf.writer import write_model
-from cards_core.robot.elements import Collision
+from cards_core.robot.elements import Collision, Visual
 from cards_core.robot.model import Robot
 
 
@@ -257,7 +257,8 @@ def _line_of(robot: Robot, element: str) -> int | None:
     for link in robot.links:
         if f"link '{link.name}'" not in element:
             continue
-        for shape in (*link.collisions, *link.visuals):
+        shapes: tuple[Collision | Visual, ...] = (*link.collisions, *link.visuals)
+        for shape in shapes:
             kind = "collision" if isinstance(shape, Collision) else "visual"
             if f"{kind} '{shape.name}' of" in element:
                 return shape.line
