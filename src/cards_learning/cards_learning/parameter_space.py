@@ -256,7 +256,8 @@ class ParameterSpace:
         A network that the pattern has not has weights of zero: F = 0, or T0 = g everywhere.
 
         Raises:
-            ParameterError: The pattern has other oscillators, couplings or networks.
+            ParameterError: The pattern has other oscillators, couplings or networks, or a network
+                for which there is no place.
         """
         found = self._numbers(pattern)
         values = np.array([found[name] for name in self.names])
@@ -285,7 +286,15 @@ class ParameterSpace:
         for i, (weight, phase) in enumerate(pairs.tolist()):
             found[f"coupling[{i}].weight"] = weight
             found[f"coupling[{i}].phase"] = phase
-        for network, inputs, hidden, outputs in self._networks():
+        networks = self._networks()
+        for network, key in (("feedback", "hidden"), ("goal", "goal_hidden")):
+            if getattr(pattern, network) is not None and network not in {n for n, *_ in networks}:
+                size = len(getattr(pattern, network).hidden)
+                raise ParameterError(
+                    f"it has a {network} network, which would be lost (expected: '{key}: {size}', "
+                    "or a pattern without one)"
+                )
+        for network, inputs, hidden, outputs in networks:
             made: Network | None = getattr(pattern, network)
             if made is None:
                 made = Network(np.zeros((hidden, inputs + 1)), np.zeros((outputs, hidden + 1)))

@@ -94,6 +94,15 @@ def test_patterns_of_another_structure_are_refused(text, words):
         small(text).space.point(pattern)
 
 
+def test_a_network_without_a_place_is_refused():
+    steered = small(GOAL).space
+    pattern = steered.pattern(steered.values(steered.random(np.random.default_rng(1))))
+    hidden = len(pattern.goal.hidden)
+    words = f"goal network, which would be lost .expected: 'goal_hidden: {hidden}'"
+    with pytest.raises(ParameterError, match=words):
+        small().space.point(pattern)
+
+
 def test_a_network_that_the_start_has_not_begins_with_zeros():
     """It shapes nothing then: the outputs 1/2 of its neurons are F = 0, or T0 = g everywhere."""
     pattern = read_pattern(find_file("tetrahedral", folder="config/patterns", suffix=".yaml"))
