@@ -70,6 +70,9 @@ LARGEST_SEED = 2**53
 WHOLE = "com"
 """Name of the centre of mass of the whole robot, where a link may be named as reference."""
 
+CONTROL_PERIOD = 0.01
+"""Of oscillators and feedback, [s]."""
+
 _KEYS = (
     *("format", "robot", "terrains", "duration", "repetitions", "goals", "perturbation"),
     *("reference", "time_step", "controller", "algorithm", "objective", "combine", "failure"),
@@ -327,15 +330,15 @@ def _read(root: Field, source: str) -> Experiment:
     )
     if made.seed > LARGEST_SEED:
         raise root["seed"].error(f"is {made.seed:g}", f"at most {LARGEST_SEED}")
-    if made.time_step > 0.01:
+    period = f"{CONTROL_PERIOD:g} s"
+    if made.time_step > CONTROL_PERIOD:
         raise root["time_step"].error(
-            f"is {made.time_step:g}", "at most the 0.01 s of the controller"
+            f"is {made.time_step:g}", f"at most the {period} of the controller"
         )
-    steps = 0.01 / made.time_step
+    steps = CONTROL_PERIOD / made.time_step
     if abs(steps - round(steps)) > 1e-6 * steps:
-        raise root["time_step"].error(
-            f"is {made.time_step:g}", "0.01 s, the period of the controller, over a whole number"
-        )
+        expected = f"{period}, the period of the controller, over a whole number"
+        raise root["time_step"].error(f"is {made.time_step:g}", expected)
     _checked(
         controller["per_joint"] if space.per_joint else controller,
         lambda: space.pattern(space.values(np.full(len(space.genes), 0.5))).couple(

@@ -23,14 +23,11 @@ from cards_core.parameters.declaration import ParameterSet
 from cards_core.robot.state import RobotState
 from cards_core.spatial import placed
 from cards_core.typing import Array
-from cards_learning.experiment import WHOLE, Experiment, Run
+from cards_learning.experiment import CONTROL_PERIOD, WHOLE, Experiment, Run
 from cards_learning.measures import NAMES, Work, measure, objective
 from cards_sim.build import build_host
 from cards_sim.errors import SimulationStoppedError
 from cards_sim.host import SimulatorHost
-
-CONTROL_PERIOD = 0.01
-"""Of oscillators and feedback, [s]."""
 
 LOOK_PERIOD = 0.1
 """How often the height is looked at, [s]."""
