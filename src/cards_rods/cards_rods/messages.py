@@ -94,7 +94,7 @@ def state_values(
         result.remaining.fraction,
         result.min_eigenvalue,
         result.reference_eigenvalue,
-        solution.condition,
+        simulation.condition,
         solution.residual,
         solution.iterations,
         result.substeps,

@@ -17,7 +17,7 @@ from sensor_msgs.msg import JointState, PointCloud2, PointField
 from std_msgs.msg import String
 from visualization_msgs.msg import MarkerArray
 
-from cards_core.rods.robots.solution import RobotShapes, Solution, actuator_efforts
+from cards_core.rods.robots.solution import ActuatorEfforts, RobotShapes, Solution
 from cards_core.stamps import NANOSECONDS
 from cards_core.typing import Array
 from cards_rods.markers import FRAME, RodMarkers
@@ -139,6 +139,7 @@ class RodPublishers:
         self._joint_writer = JointStateWriter(robot.joint_names)
         self._state_writer = JointStateWriter(state_names(robot), ("position",))
         self._solver, self._points = simulation.tracker.solver, points
+        self._efforts = ActuatorEfforts(robot)
         self._drawer = RodMarkers(robot, points)
         self._last_shapes: RobotShapes | None = None
         self._shaped: Solution | None = None  # whose shapes those are
@@ -168,7 +169,7 @@ class RodPublishers:
         rates = (q - self._q) / elapsed if self._q_time and elapsed > 0.0 else np.zeros(q.size)
         self._q, self._q_time = q, stamp
         if self._joints.wanted:
-            efforts = actuator_efforts(simulation.robot, q, solution.base_wrenches)
+            efforts = self._efforts(q, solution.base_wrenches)
             self._joints.publish(self._joint_writer.write(stamp, q, rates, efforts))
         if self._state.wanted:
             values = state_values(simulation, self._last_shapes, rate_hz, skipped)

@@ -37,7 +37,7 @@ LOG_NAME = "rod_solver.npz"
 """File of the log within the folder of a run."""
 
 CONDITION_PERIOD = 0.01
-"""Least time between two condition numbers in the log, [s]: each takes as long as half a solve."""
+"""Least time between two condition numbers, [s]: each takes as long as half a solve."""
 
 
 class RodSimulation:
@@ -93,7 +93,6 @@ class RodSimulation:
             duration=motion_duration,
         )  # fmt: skip
         self._controlled = [PLATE_COORDINATES.index(name) for name in robot.controlled]
-        self._moves = np.array([place < 3 for place in self._controlled])
         self._fitted = False
         self._playing_since: float | None = None
         self._substeps = substeps
@@ -101,7 +100,7 @@ class RodSimulation:
         self.refusals = 0
         self.steps = 0
         self.step_us = 0.0
-        self._condition, self._conditioned = 0.0, -math.inf
+        self._now, self._condition, self._conditioned = 0.0, 0.0, -math.inf
         self.log: RunLog | None = None
         if log_path is not None:
             self.open_log(log_path)
@@ -307,6 +306,7 @@ class RodSimulation:
         self.result = self.tracker.step(self._substeps, patience)
         self.step_us = 1e6 * (time.perf_counter() - begin)
         self.steps += 1
+        self._now = now
         if self.log is not None:
             self.log.append(*self._row(now))
         return self.result
@@ -348,18 +348,26 @@ class RodSimulation:
             return float("nan"), float("nan")
         pose, target = self.solution.pose, self.target_pose
         turn = rotation_log(target[:3, :3] @ pose[:3, :3].T)
-        way = np.concatenate([target[:3, 3] - pose[:3, 3], turn])[self._controlled]
-        return float(np.linalg.norm(way[self._moves])), float(np.linalg.norm(way[~self._moves]))
+        way = [*(target[:3, 3] - pose[:3, 3]).tolist(), *turn.tolist()]
+        return (
+            math.hypot(*(way[i] for i in self._controlled if i < 3)),
+            math.hypot(*(way[i] for i in self._controlled if i >= 3)),
+        )
+
+    @property
+    def condition(self) -> float:
+        """Condition number of the joints' Jacobian, `CONDITION_PERIOD` old at most."""
+        if not abs(self._now - self._conditioned) < CONDITION_PERIOD - 1e-9:
+            self._condition, self._conditioned = self.solution.condition, self._now
+        return self._condition
 
     def _row(self, now: float) -> tuple[Any, ...]:
         result, solution = self.result, self.solution
-        if not abs(now - self._conditioned) < CONDITION_PERIOD - 1e-9:
-            self._condition, self._conditioned = solution.condition, now
         return (
             now, float(result.status), float(result.held), float(self.mode == "igm"),
             solution.q, self.target_q, solution.pose.ravel(), self.target_pose.ravel(),
             *self.errors(), self.wrench, solution.base_wrenches.ravel(),
-            result.min_eigenvalue, result.reference_eigenvalue, self._condition,
+            result.min_eigenvalue, result.reference_eigenvalue, self.condition,
             solution.residual, float(solution.iterations),
             float(result.substeps), self.step_us,
         )  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cards_core.rods.robots.reader import read_rod_robot
-from cards_core.rods.robots.solution import actuator_efforts
+from cards_core.rods.robots.solution import ActuatorEfforts
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.tracking.tracker import Tracker
 
@@ -29,7 +29,7 @@ def case(request):
 
 def effort(robot, solution):
     assert solution.converged
-    return actuator_efforts(robot, solution.q, solution.base_wrenches)
+    return ActuatorEfforts(robot)(solution.q, solution.base_wrenches)
 
 
 def differences(case, change):

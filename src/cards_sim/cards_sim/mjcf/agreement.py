@@ -16,7 +16,7 @@ from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_sim.mjcf.actuators import MuscleRow
 from cards_sim.mjcf.files import CompiledMjcf
-from cards_sim.mjcf.names import SCALAR_JOINTS
+from cards_sim.mjcf.names import SCALAR_JOINTS, joint_range
 
 POSES = 10
 """Random poses that are compared."""
@@ -75,6 +75,8 @@ def with_length_errors(
 def random_poses(model: mujoco.MjModel, locked: Mapping[int, float]) -> list[Array]:
     """Return random values of ``qpos`` within the joint limits.
 
+    Joints without limits stay near the reference.
+
     Args:
         model: The model.
         locked: Joints that stay, and their coordinate, [rad] or [m].
@@ -88,8 +90,8 @@ def random_poses(model: mujoco.MjModel, locked: Mapping[int, float]) -> list[Arr
             place = model.jnt_qposadr[joint]
             if joint in locked:
                 qpos[place] = locked[joint]
-            elif model.jnt_limited[joint] and model.jnt_type[joint] in SCALAR_JOINTS:
-                qpos[place] = rng.uniform(*model.jnt_range[joint])
+            elif model.jnt_type[joint] in SCALAR_JOINTS and (ends := joint_range(model, joint)):
+                qpos[place] = rng.uniform(*ends)
         out.append(qpos)
     return out
 

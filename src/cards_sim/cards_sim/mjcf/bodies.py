@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 
+from cards_core.formats.sdf.values import LARGEST
 from cards_core.robot.elements import (
     WORLD,
     Inertia,
@@ -163,13 +164,13 @@ def _read_joint(
             names.warn("ball-limit", "joint", index, f"limit of {limit:g} degrees left out")
         to_child = at.inverse() @ after
         return Joint(name, kind, parent, child, before @ at, to_child, line=line)
-    if not abs(float(np.linalg.norm(model.jnt_axis[index])) - 1.0) < 1e-6:
-        # MuJoCo normalises; the square of an axis near the end of the range of numbers overflows
-        raise names.error("joint", index, "the axis is too long, or not finite", "a direction")
     reference = _motion(model, index, -_reference(model, index))
     lower, upper = -math.inf, math.inf
     if model.jnt_limited[index]:
-        lower, upper = (float(value) for value in model.jnt_range[index])
+        lower, upper = (
+            value if abs(value) < LARGEST else math.copysign(math.inf, value)
+            for value in model.jnt_range[index].tolist()
+        )
     effort = math.inf
     if model.jnt_actfrclimited[index]:
         effort = float(np.max(np.abs(model.jnt_actfrcrange[index])))
@@ -228,8 +229,6 @@ def _read_inertia(names: Names, body: int) -> Inertia:
     model = names.compiled.model
     mass = float(model.body_mass[body])
     frame = pose_of(model.body_ipos[body], model.body_iquat[body])
-    if not (model.body_inertia[body] < math.inf).all():  # of sizes near the largest numbers
-        raise names.error("body", body, "its inertia is not finite", "shapes of some metres")
     tensor: Array = frame.rotation @ np.diag(model.body_inertia[body]) @ frame.rotation.T
     tensor = 0.5 * (tensor + tensor.T)
     if mass == 0.0 and not np.any(tensor):

@@ -19,6 +19,7 @@ import mujoco
 
 from cards_core.errors import CardsError, DescriptionError
 from cards_core.formats.imports.next_command import refuse_cad, wrong_root
+from cards_core.formats.sdf.values import LARGEST
 from cards_core.formats.xml_lines import XmlElement, parse_xml, shorten
 from cards_core.named_files import Confinement, import_confinement
 from cards_sim.mujoco_warnings import quiet_mujoco
@@ -47,10 +48,7 @@ MAX_REPLICAS = 1000.0
 """Most copies of a body by ``<replicate>``, nested ones multiplied."""
 
 _TEXTS = frozenset({"name", "class", "childclass", "model", "file", "prefix"})
-_FINITE = frozenset(
-    {"gravity", "mass", "density", "pos", "axis", "size", "fromto", "quat", "euler", "axisangle"}
-    | {"xyaxes", "zaxis", "diaginertia", "fullinertia", "damping", "frictionloss", "gear"}
-)
+_LIMITS = frozenset({"range", "ctrlrange", "forcerange", "actrange", "actuatorfrcrange"})
 
 _LINE = re.compile(r"\bline (\d+)")
 _ELEMENT = re.compile(r"Element '([^']*)'")
@@ -299,7 +297,10 @@ def _waits(file: Path) -> bool:
 
 
 def _check_finite(element: XmlElement, names: set[str]) -> None:
-    """Refuse nan, which MuJoCo takes for an attribute that is not there, and infinite sizes."""
+    """Refuse nan, which MuJoCo takes for an attribute that is not there, and endless numbers.
+
+    Only limits may have no end.
+    """
     for attribute, text in element.attrib.items():
         if attribute in _TEXTS or text in names:
             continue
@@ -307,8 +308,13 @@ def _check_finite(element: XmlElement, names: set[str]) -> None:
             values = [float(token) for token in text.split()]
         except ValueError:
             continue  # a word, or MuJoCo will say so
-        if any(math.isnan(v) or (math.isinf(v) and attribute in _FINITE) for v in values):
+        limits = attribute in _LIMITS and element.tag != "muscle"
+        if any(math.isnan(v) or (math.isinf(v) and not limits) for v in values):
             raise element.error(f"{attribute} '{shorten(text)}' is not finite", "finite numbers")
+        if not limits and any(abs(v) >= LARGEST for v in values):
+            raise element.error(
+                f"{attribute} '{shorten(text)}' is too large", f"a magnitude below {LARGEST:g}"
+            )
 
 
 def _check_numbers(element: XmlElement) -> None:

@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 
 from cards_core.typing import Array
+from cards_sim.mjcf.names import joint_range
 
 SAMPLES = 4000
 """Poses over which the length of a tendon is sampled."""
@@ -73,14 +74,15 @@ def _place(
             size = float(model.stat.extent)
             qpos[first : first + 3] = model.qpos0[first : first + 3] + rng.uniform(-size, size, 3)
             first += 3
-        most = float(model.jnt_range[joint, 1]) if model.jnt_limited[joint] else math.pi
+        ends = joint_range(model, joint)
+        most = math.pi if ends is None else ends[1]
         angle = most if corner else most * rng.uniform()
         axis = rng.standard_normal(3)
         axis *= math.sin(0.5 * angle) / np.linalg.norm(axis)
         qpos[first : first + 4] = (math.cos(0.5 * angle), *axis)
         return
-    if model.jnt_limited[joint]:
-        low, high = (float(value) for value in model.jnt_range[joint])
+    if (ends := joint_range(model, joint)) is not None:
+        low, high = ends
         share = rng.uniform()
         qpos[first] = low + (round(share) if corner else share) * (high - low)
         return

@@ -18,6 +18,9 @@ from cards_sim.mjcf.files import CompiledMjcf
 SCALAR_JOINTS = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
 """Joints of one coordinate."""
 
+WIDEST = 1e3
+"""Limits of a joint as far as this are none where poses are drawn at random, [rad] or [m]."""
+
 _TYPES = {
     "body": (mujoco.mjtObj.mjOBJ_BODY, "body"),
     "joint": (mujoco.mjtObj.mjOBJ_JOINT, "joint freejoint"),
@@ -142,3 +145,15 @@ def pose_of(position: Array, quaternion: Array) -> Pose:
         quaternion: (w, x, y, z), shape (4,).
     """
     return Pose(quaternion_matrix(quaternion), np.array(position, dtype=float))
+
+
+def joint_range(model: mujoco.MjModel, joint: int) -> tuple[float, float] | None:
+    """Return the limits of a joint, [rad] or [m]; None without, or as far as `WIDEST`.
+
+    Args:
+        model: The model.
+        joint: MuJoCo's index.
+    """
+    low, high = model.jnt_range[joint].tolist()
+    limited = bool(model.jnt_limited[joint]) and low > -WIDEST and high < WIDEST
+    return (low, high) if limited else None

@@ -74,7 +74,7 @@ def test_damaged_files_are_refused_with_their_place(tmp_path):
             "<mujoco>\n<worldbody>\n<body><geom size='1'/>\n<joint name='j' axis='1 1e308 0'/>"
             "</body></worldbody></mujoco>",
             4,
-            "joint 'j': the axis is too long",
+            "joint 'j': axis '1 1e308 0' is too large",
         ),
         (
             "<mujoco>\n<worldbody>\n<body><geom size='1'/>\n<joint name='j' axis='0 inf 0'/>"
@@ -111,11 +111,27 @@ def test_mistakes_are_said_with_file_and_line(text, line, words, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"0.02 0.01 0.9"', '"1e307 0 0"', "site 'roof': pos '1e307 0 0' is too large"),
+        ('ref="15"', 'ref="inf"', "joint 'pitch': ref 'inf' is not finite"),
+        ('range="0.5 1.5"', 'range="0.5 1e308"', "muscle 'biceps': range '0.5 1e308' is too"),
+    ],
+)
+def test_numbers_that_are_too_large(old, new, words, tmp_path):
+    path = mjcf_samples.write_arm(tmp_path)
+    text = path.read_text()
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(DescriptionError, match=re.escape(words)) as caught:
+        import_mjcf(path)
+    assert caught.value.line == text.count("\n", 0, text.index(old)) + 1
+
+
+@pytest.mark.parametrize(
     ("old", "new", "place", "words"),
     [
-        ('"0.02 0.01 0.9"', '"1e307 0 0"', '"straight"', "muscle 'pull': the robot that"),
-        ('"0.05 0.06 0.07"', '"1e307 1 1"', '"base"', "body 'base': its inertia is not finite"),
-        ('"floor"', '"floor" friction="1e40 0 0"', '"floor"', "of collision 'floor'"),
+        ('"0.05 0.06 0.07"', '"1e12 1 1"', '"base"', "link 'base': the robot that"),
+        ('plane" size="0 0', 'plane" size="6e15 0', '"floor"', "of visual 'floor' of link"),
     ],
 )
 def test_numbers_that_sdf_cannot_state(old, new, place, words, tmp_path):
@@ -127,6 +143,16 @@ def test_numbers_that_sdf_cannot_state(old, new, place, words, tmp_path):
         write_imported(import_mjcf(path), tmp_path / "out")
     assert caught.value.source == str(path)
     assert caught.value.line == text.count("\n", 0, text.index(place)) + 1
+
+
+def test_limits_far_away_are_none(tmp_path):
+    """Nothing is sampled out there, and the robot says so."""
+    path = mjcf_samples.write_arm(tmp_path)
+    path.write_text(path.read_text().replace('range="-0.2 0.3"', 'range="-0.2 1e307"', 1))
+    made = import_mjcf(path)
+    axis = made.robot.joint("lift").axes[0]
+    assert (axis.lower, axis.upper) == (-0.2, np.inf)
+    write_imported(made, tmp_path / "out")
 
 
 def test_nan_as_a_name_and_ranges_without_an_end_are_read(tmp_path):

@@ -40,7 +40,7 @@ from cards_core.formats.cad.occt import (
     working_on,
 )
 from cards_core.formats.imports.markers import MARKER, meant_marker, misspelt
-from cards_core.formats.xml_lines import XmlElement, parse_xml
+from cards_core.formats.xml_lines import XmlElement, parse_xml, shorten
 from cards_core.spatial import Pose, quaternion_matrix
 from cards_core.typing import Array, Vector3
 
@@ -79,7 +79,7 @@ def read_freecad(path: Path, shown: str, tolerance: float) -> Assembly:
             return _Document(archive, shown, tolerance).assembly()
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise DescriptionError(
-            f"the archive is damaged: {error}",
+            f"the archive is damaged: {shorten(str(error), 200)}",
             source=shown,
             expected="a document that FreeCAD opens; save it again",
         ) from None

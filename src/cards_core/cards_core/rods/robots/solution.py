@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
-from cards_core.rods.robots.robot import BaseKind, RodRobot, SolverSettings, rod_starts
-from cards_core.rods.rod import Rod
+from cards_core.rods.robots.robot import BaseKind, RodRobot, SolverSettings
 from cards_core.rods.status import RodStatus
 from cards_core.typing import Array
 
@@ -317,8 +317,8 @@ class RobotShapes:
         return self.table[:, :, 5]
 
 
-def actuator_efforts(robot: RodRobot, q: Array, base_wrenches: Array) -> Array:
-    r"""Return the efforts of the base joints, (n,), [N] or [N m]; 0 where nothing is actuated.
+class ActuatorEfforts:
+    r"""Efforts of the base joints of a robot, [N] or [N m]; 0 where nothing is actuated.
 
     By the principle of virtual work the actuator of joint i carries dV/dq_i, V being the potential
     of rods, weights and loads in equilibrium. With the wrench n, m that the rod exerts on its base
@@ -337,29 +337,43 @@ def actuator_efforts(robot: RodRobot, q: Array, base_wrenches: Array) -> Array:
 
     Args:
         robot: The robot.
-        q: Joint coordinates, shape (n,).
-        base_wrenches: Force and moment of the rods on their bases, about the rods' starts, in
-            world axes, shape (n, 6), [N, N m].
     """
-    starts = rod_starts(robot, q)
-    out = np.zeros(robot.n_limbs)
-    for i, (limb, start, wrench) in enumerate(
-        zip(robot.limbs, starts, base_wrenches, strict=True)
-    ):
-        force, moment = wrench[:3], wrench[3:]
-        axis, origin = limb.base.joint_pose[:3, 2], limb.base.joint_pose[:3, 3]
-        match limb.base.kind:
-            case BaseKind.PRISMATIC:
-                out[i] = -(force @ axis)
-            case BaseKind.REVOLUTE:
-                out[i] = -((moment + np.cross(start[:3, 3] - origin, force)) @ axis)
-            case BaseKind.EXTENSIBLE:
-                out[i] = _feeding_force(limb.rod, start[:3, :3], force, moment)
-    return out
 
+    def __init__(self, robot: RodRobot) -> None:
+        limbs = robot.limbs
+        self._kinds = [limb.base.kind for limb in limbs]
+        joints = np.array([limb.base.joint_pose for limb in limbs])
+        attached = np.array([limb.base.attach for limb in limbs])
+        self._joint_turns = joints[:, :3, :3]
+        self._guides = (joints @ attached)[:, :3, :3]
+        self._levers = attached[:, :2, 3]
+        self._strain = np.array([[limb.rod.strain, limb.rod.curvature] for limb in limbs])
+        stiffness = [[limb.rod.stiffness_se, limb.rod.stiffness_bt] for limb in limbs]
+        self._give = 1.0 / np.array(stiffness)
 
-def _feeding_force(rod: Rod, rotation: Array, force: Array, moment: Array) -> float:
-    n, m = rotation.T @ force, rotation.T @ moment
-    dv, du = n / rod.stiffness_se, m / rod.stiffness_bt
-    energy = 0.5 * (n @ dv + m @ du)
-    return float(energy - n @ (np.asarray(rod.strain) + dv) - m @ (np.asarray(rod.curvature) + du))
+    def __call__(self, q: Array, base_wrenches: Array) -> Array:
+        """Return the efforts, shape (n,).
+
+        Args:
+            q: Joint coordinates, shape (n,).
+            base_wrenches: Force and moment of the rods on their bases, about the rods' starts, in
+                world axes, shape (n, 6), [N, N m].
+        """
+        pairs = base_wrenches.reshape(-1, 2, 3)
+        at_joints = (pairs @ self._joint_turns).tolist()
+        inner = pairs @ self._guides
+        strained = inner * self._give
+        # energy, less what the wrench does to the strained rod that comes
+        feeding = -(inner * (self._strain + 0.5 * strained)).sum(axis=(1, 2))
+        out = feeding.tolist()
+        for i, kind in enumerate(self._kinds):
+            if kind is BaseKind.EXTENSIBLE:
+                continue
+            (nx, ny, nz), (_, _, mz) = at_joints[i]
+            out[i] = 0.0
+            if kind is BaseKind.PRISMATIC:
+                out[i] = -nz
+            elif kind is BaseKind.REVOLUTE:
+                (x, y), c, s = self._levers[i].tolist(), math.cos(q[i]), math.sin(q[i])
+                out[i] = -(mz + (c * x - s * y) * ny - (s * x + c * y) * nx)
+        return np.array(out)
