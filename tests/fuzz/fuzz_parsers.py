@@ -104,6 +104,23 @@ def _robot(name: str = "planar_2r") -> object:
     return load(name)
 
 
+# Text ----------------------------------------------------------------------------------------
+
+
+def xml(data: bytes) -> object:
+    """Read XML as all readers of XML begin."""
+    from cards_core.formats.xml_lines import parse_xml
+
+    return parse_xml(data, name="fuzz.xml")
+
+
+def yaml(data: bytes) -> object:
+    """Read YAML as all readers of YAML begin."""
+    from cards_core.yaml_fields import read_yaml
+
+    return read_yaml(_file("fuzz.yaml", data))
+
+
 # Robots ------------------------------------------------------------------------------------------
 
 
@@ -388,6 +405,8 @@ _MESSAGES = ("type", "ViewerCameraMessage", "wxyz", "GuiUpdateMessage", "updates
              "ShareUrlRequest", "LocalStorageGetItemResponseMessage", "request_uuid")  # fmt: skip
 
 PARSERS: dict[str, Parser] = {
+    "xml": Parser(xml, "sdf", (*_XML, *_NUMBERS)),
+    "yaml": Parser(yaml, "yaml", (*_YAML, *_NUMBERS), 512),
     "sdf": Parser(sdf, "sdf", (*_XML, *_NUMBERS)),
     "world": Parser(world, "world", (*_XML, *_NUMBERS)),
     "urdf": Parser(urdf, "urdf", (*_XML, *_NUMBERS)),

@@ -53,7 +53,9 @@ def main(arguments: list[str]) -> int:
     except ImportError:
         print("atheris is not installed (pip install -r requirements/fuzz.txt)", file=sys.stderr)
         return 2
-    with atheris.instrument_imports(include=list(PACKAGES)):
+    # within PyYAML for its own target alone: readers of YAML go three times as fast without
+    packages = [*PACKAGES, "yaml"] if given.parser == "yaml" else list(PACKAGES)
+    with atheris.instrument_imports(include=packages):
         from fuzz_parsers import PARSERS
 
         if given.parser == "list":
