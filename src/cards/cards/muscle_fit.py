@@ -39,7 +39,7 @@ def fit_muscles(
     resume: bool = False,
     progress: Callable[[FitProgress], None] | None = None,
 ) -> FitResult:
-    """Move via points so that moment arms, torques and force closure are as wanted.
+    """Move via points so that moment arms, lengths, torques and force closure are as wanted.
 
     Args:
         robot: A robot with muscles; None with ``resume``.

@@ -1,8 +1,8 @@
-"""``./cards fit-muscles``: move via points so that moment arms, torques, closure are as wanted.
+"""``./cards fit-muscles``: move via points so that arms, lengths, torques, closure are as wanted.
 
 The specification says which points may move how far, and what the robot must have then: moment
-arms over poses, torques that muscles must be able to give within their tension limits, force
-closure. The result is a new SDF: the robot's file with other numbers in it, nothing else changed.
+arms and lengths over poses, torques that muscles must be able to give within their tension
+limits, force closure. The result is a new SDF: the robot's file with other numbers in it, nothing else changed.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ closure.yaml, e.g.:
 All keys: docs/fit_muscles.md
 Python: cards.fit_muscles
 
-The folder has model.sdf, report.md, report.json, plots (moment_arms.png, torques.png,
-closure.png) and a copy of the specification; until it is done also state.json.
+The folder has model.sdf, report.md, report.json, plots (moment_arms.png, lengths.png,
+torques.png, closure.png) and a copy of the specification; until it is done also state.json.
 
 Exit code: 0 all goals are met; 1 not all, the report says which ones, by how much, and what is
 nearest; 2 it could not run; 130 Ctrl-C: the best so far is kept.
@@ -49,7 +49,7 @@ def add_fit_muscles(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "fit-muscles",
-        help="move via points so that moment arms, torques, closure are as wanted",
+        help="move via points so that moment arms, lengths, torques, closure are as wanted",
         description=__doc__,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

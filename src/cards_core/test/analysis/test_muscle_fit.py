@@ -40,20 +40,26 @@ def some_poses(robot, count, seed=0):
 
 def jacobians(robot, q):
     """L from the dynamics, shape (n, m, nv): another implementation than that of the fit."""
-    return make_dynamics(robot, "numeric").batch(q).muscle_jacobian
+    return rows(robot, q)[..., :-1]
+
+
+def rows(robot, q):
+    """L and lengths from the dynamics, shape (n, m, nv + 1)."""
+    found = make_dynamics(robot, "numeric").batch(q)
+    return np.concatenate([found.muscle_jacobian, found.muscle_lengths[..., None]], axis=2)
 
 
 # Moment arms -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["roboy_arm", "spherical_2s", "wrap_elbow", "antagonist_joint"])
-def test_rows_of_l_are_those_of_the_dynamics(name):
+def test_rows_of_l_and_lengths_are_those_of_the_dynamics(name):
     robot = load(name)
     q = some_poses(robot, 5)
-    motion, expected = link_motion(robot, q), jacobians(robot, q)
+    motion, expected = link_motion(robot, q), rows(robot, q)
     for i, muscle in enumerate(robot.muscles):
         points = np.array([item.position for item in muscle.via_points])
-        found = MusclePath(robot, muscle, motion).arms(points)
+        found = MusclePath(robot, muscle, motion).row(points)
         np.testing.assert_allclose(found, expected[:, i], rtol=0, atol=1e-14)
 
 
@@ -77,13 +83,23 @@ def test_derivatives_by_points_are_differences_of_the_dynamics(name):
                     parts[place] = replace(item, position=item.position + step)
                     muscles = list(robot.muscles)
                     muscles[i] = replace(muscle, path=tuple(parts))
-                    ends.append(jacobians(replace(robot, muscles=tuple(muscles)), q)[:, i])
+                    ends.append(rows(replace(robot, muscles=tuple(muscles)), q)[:, i])
                 difference = (ends[0] - ends[1]) / (2.0 * h)
                 np.testing.assert_allclose(found[:, :, k, axis], difference, rtol=0, atol=1e-6)
 
 
 CASES = {
     "arms": ("roboy_arm", {"moment_arms": [{"like": "roboy_arm"}]}, {"samples": 4}),
+    "lengths": (
+        "wrap_elbow",
+        {
+            "lengths": [
+                {"muscle": name, "values": 0.3, "tolerance": 0.01}
+                for name in ("biceps", "triceps")
+            ]
+        },
+        {"samples": 4},
+    ),
     "torques and closure": (
         "roboy_arm",
         {
@@ -240,6 +256,32 @@ def test_moment_arms_of_a_robot_with_moved_points_come_back(seed):
             assert np.linalg.norm(a.position - b.position) <= 0.03 + 1e-9
 
 
+def test_lengths_of_a_robot_with_moved_points_come_back():
+    """Lengths alone, over a grid: moment arms, which are their slopes, come back with them."""
+    original = load("wrap_elbow")
+    start = moved(original, 0.01, 3)
+    q = some_poses(original, 12)
+    names = original.tree.position_names
+    task = {
+        "points": [{"muscle": "all", "box": 0.02}],
+        "lengths": [
+            {
+                "muscle": muscle.name,
+                "poses": {"list": [dict(zip(names, row.tolist(), strict=True)) for row in q]},
+                "values": rows(original, q)[:, i, -1].tolist(),
+                "tolerance": 1e-6,
+            }
+            for i, muscle in enumerate(original.muscles)
+        ],
+    }
+    result = fit(start, task).run()
+    assert result.met
+    found, expected, before = (rows(r, q) for r in (result.robot, original, start))
+    assert np.abs(found - expected)[..., -1].max() < 1e-6
+    assert np.abs(before - expected)[..., -1].max() > 3e-3
+    assert np.abs(found - expected).max() < 0.05 * np.abs(before - expected).max()
+
+
 def test_a_planar_arm_gets_force_closure_at_all_poses():
     robot = load("planar_2r")
     task = {
@@ -280,7 +322,7 @@ def test_torques_are_given_within_the_limits_of_the_tensions():
             found = linprog(np.zeros(4), A_eq=-rows.T, b_eq=wanted, bounds=bounds)
             assert found.status == 0
     goal = result.goals[0].goal
-    low, high = torque_range(result.problem, goal, result.arms_after, 3)
+    low, high = torque_range(result.problem, goal, result.rows_after, 3)
     assert low < -7.9
     assert high > 7.9
 

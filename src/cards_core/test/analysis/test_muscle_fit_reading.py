@@ -88,6 +88,22 @@ moment_arms: [{muscle: motor9, joint: elbow, at: [-0.3, 0.2], values: 0.03}]
         read(tmp_path, text, "roboy_arm")
 
 
+def test_lengths_along_a_joint_and_at_poses(tmp_path):
+    text = """\
+format: muscle_fit/1
+poses: {grid: {joint_1: [-1, 1, 3]}}
+points: [{muscle: all, box: 0.1}]
+lengths:
+  - {muscle: cable_1, joint: joint_2, at: [0, 0.1], values: [0.1, 0.2], weight: 2}
+  - {muscle: cable_2, values: 0.3, tolerance: [1, 2, 3]}
+"""
+    curve, common = read(tmp_path, text).goals
+    assert (curve.name, common.name) == ("length of cable_1 over joint_2", "length of cable_2")
+    assert (curve.unit, curve.weight, list(curve.wanted)) == ("m", 2.0, [0.1, 0.2])
+    assert list(common.tolerance) == [1, 2, 3]
+    assert common.along is None
+
+
 def test_arms_like_those_of_another_robot(tmp_path):
     text = """\
 format: muscle_fit/1
@@ -119,6 +135,8 @@ def test_bounds_around_and_beside_the_present_place(tmp_path):
 
 LINE = "  - {muscle: cable_1, point: origin, distance: 0.1}"
 ARM = "closure: {margin: 0.01}", "moment_arms: [{muscle: cable_1, joint: joint_1, %s}]"
+
+LENGTH = "lengths: [{muscle: cable_1, joint: joint_1, %s}]"
 
 
 @pytest.mark.parametrize(
@@ -166,6 +184,10 @@ ARM = "closure: {margin: 0.01}", "moment_arms: [{muscle: cable_1, joint: joint_1
         (ARM[0], ARM[1] % "values: 1, at: [0], poses: {samples: 1}", "'poses' beside 'at'"),
         (ARM[0], ARM[1] % "values: 1, weight: 0", "finite number > 0"),
         (ARM[0], ARM[1] % "value: 1", "unknown key 'value'"),
+        (ARM[0], LENGTH % "values: 1", r"'joint' without 'at' .expected: 'joint' with 'at', or"),
+        (ARM[0], LENGTH % "at: [0, 1], values: [1, 0]", "has a length of 0 or less"),
+        (ARM[0], "lengths: [{muscle: cable_1, at: [0], values: 1}]", "has 'at' without 'joint'"),
+        (ARM[0], LENGTH % "at: [0, 1], values: [1]", "has 1 values"),
         (ARM[0], "moment_arms: [{like: bm_arm}]", "'bm_arm' has the coordinates shoulder_x"),
         (ARM[0], "moment_arms: [{like: nothing}]", "no model or file named 'nothing'"),
         (ARM[0], "torques: [{joint: joint_1, range: [1, 0]}]", "goes from 1 to 0"),

@@ -177,6 +177,7 @@ def test_a_knee_becomes_the_hinge_that_fits_best_and_says_how_far_it_is_off(impo
     codes = {item.code: item for item in found.model.findings}
     assert set(codes) == {
         "joint-not-convertible", "path-not-convertible", "coordinate-coupled", "range-left-out",
+        "muscle-fit",
     }  # fmt: skip
     assert found.paths["hip_flexor"].reasons == []
     error = found.errors["extensor"]

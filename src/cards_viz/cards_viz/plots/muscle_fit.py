@@ -1,4 +1,4 @@
-"""Plots of a fit of muscles: moment arms, torque ranges and closure margins, before and after."""
+"""Plots of a fit of muscles: arms, lengths, torque ranges, closure margins, before and after."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cards_core.analysis.muscle_fit.result import FitResult, GoalOutcome, torque_range
-from cards_core.analysis.muscle_fit.specification import ArmGoal, ClosureGoal, TorqueGoal
+from cards_core.analysis.muscle_fit.specification import (
+    ArmGoal,
+    ClosureGoal,
+    LengthGoal,
+    TorqueGoal,
+)
 from cards_core.analysis.workspace.coordinates import Coordinate
 from cards_core.paths.layout import Indices
 from cards_core.typing import Array
@@ -31,9 +36,13 @@ MOST_RANGES = 60
 
 
 def figures(result: FitResult) -> dict[str, Figure]:
-    """Return the figures that a fit has, by name: ``moment_arms``, ``torques``, ``closure``."""
+    """Return the figures that a fit has, by name.
+
+    ``moment_arms``, ``lengths``, ``torques``, ``closure``.
+    """
     kinds: tuple[tuple[str, type, Any], ...] = (
-        ("moment_arms", ArmGoal, _arms),
+        ("moment_arms", ArmGoal, _paths),
+        ("lengths", LengthGoal, _paths),
         ("torques", TorqueGoal, _torques),
         ("closure", ClosureGoal, _closure),
     )
@@ -67,9 +76,10 @@ def _along(result: FitResult, rows: Indices, coordinate: Coordinate | None) -> t
     return np.arange(1.0, len(rows) + 1.0), POSE
 
 
-def _arms(result: FitResult, goals: list[GoalOutcome]) -> Figure:
+def _paths(result: FitResult, goals: list[GoalOutcome]) -> Figure:
     name = result.specification.robot.name
-    title = f"{name}: moment arms"
+    lengths = isinstance(goals[0].goal, LengthGoal)
+    title = f"{name}: {'lengths' if lengths else 'moment arms'}"
     if len(goals) > MOST:
         worst = sorted(goals, key=lambda item: -float(item.before.max()))[:MOST]
         title += f", the {MOST} of {len(goals)} that were farthest from what is wanted"
@@ -77,14 +87,15 @@ def _arms(result: FitResult, goals: list[GoalOutcome]) -> Figure:
     figure, all_axes = _grid(len(goals), title)
     for item, axes in zip(goals, all_axes, strict=True):
         goal = item.goal
-        assert isinstance(goal, ArmGoal)
-        x, label = _along(result, goal.rows, goal.coordinate)
+        assert isinstance(goal, ArmGoal | LengthGoal)
+        along = goal.along if isinstance(goal, LengthGoal) else goal.coordinate
+        x, label = _along(result, goal.rows, along)
         order = np.argsort(x, kind="stable")
         if label == POSE:  # lines from pose to pose would jump
             order = np.argsort(goal.wanted, kind="stable")
-            x, label = np.asarray(np.argsort(order) + 1.0), "pose, by wanted arm"
+            what = "length" if lengths else "arm"
+            x, label = np.asarray(np.argsort(order) + 1.0), f"pose, by wanted {what}"
         scale = 1e3 if goal.unit == "m" else 1.0
-        column = goal.muscle, goal.coordinate.v
         axes.fill_between(
             x[order],
             scale * (goal.wanted - goal.tolerance)[order],
@@ -94,16 +105,17 @@ def _arms(result: FitResult, goals: list[GoalOutcome]) -> Figure:
             linewidth=0.0,
         )
         axes.plot(x[order], scale * goal.wanted[order], ".", color=WANTED, label="wanted")
-        for arms, color, text in (
-            (result.arms_before, BEFORE, "before"),
-            (result.arms_after, AFTER, "after"),
+        for rows, color, text in (
+            (result.rows_before, BEFORE, "before"),
+            (result.rows_after, AFTER, "after"),
         ):
-            values = -scale * arms[goal.rows, column[0], column[1]]
+            values = scale * goal.values(rows)
             axes.plot(x[order], values[order], color=color, label=text)
         muscle = result.specification.robot.muscles[goal.muscle].name
-        axes.set_title(f"{muscle} about {goal.coordinate.name}", fontsize=8.0)
+        over = "" if along is None else f" {'over' if lengths else 'about'} {along.name}"
+        axes.set_title(f"{muscle}{over}", fontsize=8.0)
         axes.set_xlabel(label)
-        axes.set_ylabel(labelled("arm", "mm" if goal.unit == "m" else ""))
+        axes.set_ylabel(labelled("length" if lengths else "arm", "mm" if goal.unit == "m" else ""))
     _legend(figure, all_axes[0])
     return figure
 
@@ -120,8 +132,8 @@ def _torques(result: FitResult, goals: list[GoalOutcome]) -> Figure:
         if label == POSE:
             x = chosen + 1.0
         for arms, color, text in (
-            (result.arms_before, BEFORE, "before"),
-            (result.arms_after, AFTER, "after"),
+            (result.rows_before, BEFORE, "before"),
+            (result.rows_after, AFTER, "after"),
         ):
             ends = np.array([torque_range(result.problem, goal, arms, int(row)) for row in rows])
             ends[~np.isfinite(ends)] = np.nan
@@ -150,8 +162,8 @@ def _closure(result: FitResult, goals: list[GoalOutcome]) -> Figure:
         assert isinstance(goal, ClosureGoal)
         scale = 1e3 if goal.unit == "m" else 1.0
         x = np.arange(1, len(goal.rows) + 1)
-        before = scale * result.problem.margins(goal, result.arms_before)
-        after = scale * result.problem.margins(goal, result.arms_after)
+        before = scale * result.problem.margins(goal, result.rows_before)
+        after = scale * result.problem.margins(goal, result.rows_after)
         axes.vlines(x, before, after, color=AFTER, alpha=0.25)
         axes.plot(x, before, "o", color=BEFORE, markersize=3.5, label="before")
         axes.plot(x, after, "o", color=AFTER, markersize=3.5, label="after")

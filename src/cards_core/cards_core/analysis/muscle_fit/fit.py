@@ -22,7 +22,12 @@ import numpy.typing as npt
 from cards_core.analysis.muscle_fit.problem import FitProblem, surfaces_of
 from cards_core.analysis.muscle_fit.result import FitResult, make_result
 from cards_core.analysis.muscle_fit.solver import Iterate, minimise
-from cards_core.analysis.muscle_fit.specification import ArmGoal, FitSpecification, Goal
+from cards_core.analysis.muscle_fit.specification import (
+    ArmGoal,
+    FitSpecification,
+    Goal,
+    PathGoal,
+)
 from cards_core.analysis.muscle_fit.variables import FitVariables
 from cards_core.checks import check_count
 from cards_core.errors import CardsError
@@ -42,7 +47,7 @@ STAGES = 2
 """Minimisations from each start: of squares, and of what is beyond the tolerances."""
 
 SLACK = 0.95
-"""Ratio of moment arms that costs nothing where the least squares have not met all tolerances."""
+"""Ratio of arms and lengths that costs nothing where least squares have not met all tolerances."""
 
 NEAR = 0.3
 """Standard deviation of steps from the best, relative to the bounds."""
@@ -193,7 +198,7 @@ def independent_parts(
             group[:] = [new if g == old else g for g in group]
 
     takes = [i for i, muscle in enumerate(robot.muscles) if muscle.takes_tension]
-    if any(not isinstance(goal, ArmGoal) for goal in specification.goals):
+    if any(not isinstance(goal, PathGoal) for goal in specification.goals):
         join(takes)
     for point in variables.points:
         if point.mirror is not None:
@@ -208,7 +213,7 @@ def independent_parts(
         join(muscles)
 
     def group_of(goal: Goal) -> int:
-        return group[goal.muscle if isinstance(goal, ArmGoal) else takes[0]]
+        return group[goal.muscle if isinstance(goal, PathGoal) else takes[0]]
 
     out = []
     for number in dict.fromkeys(group_of(goal) for goal in specification.goals):
@@ -311,10 +316,10 @@ class _Search:
             told()
 
     def _may_gain(self, y: Array) -> bool:
-        """Whether moment arms are beyond their tolerances."""
+        """Whether moment arms or lengths are beyond their tolerances."""
         goals = self._problem.specification.goals
-        arms = any(isinstance(goal, ArmGoal) for goal in goals)
-        return arms and self._problem.largest_miss(y) > 1.0
+        paths = any(isinstance(goal, PathGoal) for goal in goals)
+        return paths and self._problem.largest_miss(y) > 1.0
 
     def _begin(self, number: int, rng: np.random.Generator) -> Array:
         """Return where a start begins.

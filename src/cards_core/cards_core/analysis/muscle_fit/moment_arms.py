@@ -1,4 +1,4 @@
-"""L of a robot at fixed poses while its via points and wrap radii change, with derivatives.
+"""L and lengths at fixed poses while via points and wrap radii change, with derivatives.
 
 Per straight piece from A to B with u = (B - A)/|B - A|, and the velocity of each end per unit
 velocity of coordinate j, ``J_j = v_j + w_j x (B - o)``,
@@ -6,11 +6,14 @@ velocity of coordinate j, ``J_j = v_j + w_j x (B - o)``,
     L_j       = u . (J_Bj - J_Aj)
     dL_j/dB   = (E - u u')(J_Bj - J_Aj)/|B - A| + u x w_Bj,   turned into the axes of B's link
 
-and the same with the opposite sign for A. That is exact, and all there is for straight muscles.
+and the same with the opposite sign for A. The length l changes by u of B, turned into the axes of
+its link, and -u of A. That is exact, and all there is for straight muscles.
 Over a surface u is that of the pieces beside it, because the shortest path is stationary: its
 tangent points count as fixed to their links, and L is exact again. They move with the via points
 though, so that the derivatives of such muscles, and those with respect to radii, are central
-differences of L.
+differences of L and l.
+
+Numbers of a muscle are its row of L and, as the last column, l.
 
 Poses are fixed, so that forward kinematics is computed once. Via points next to a surface stand on
 links of their own here, at the origin: native code of geodesic paths has the positions of points
@@ -84,23 +87,26 @@ class Pieces:
         link: Of every path point, shape (k,).
         points: In the world, shape (n, k, 3), [m].
         start: First point of every piece, shape (s,).
+        between: Length that is not in straight pieces, shape (n,), [m].
     """
 
     link: Indices
     points: Array
     start: Indices
+    between: Array
 
 
-def piece_arms(motion: LinkMotion, pieces: Pieces) -> Array:
-    """Return the row of L of one muscle, shape (n, nv)."""
-    velocities, direction, _ = _ends(motion, pieces)
+def piece_row(motion: LinkMotion, pieces: Pieces) -> Array:
+    """Return the row of L of one muscle and its length, shape (n, nv + 1)."""
+    velocities, direction, length = _ends(motion, pieces)
     start = pieces.start
     relative = velocities[:, start + 1] - velocities[:, start]
-    return np.asarray(np.einsum("nsi,nsij->nj", direction, relative))
+    arms = np.einsum("nsi,nsij->nj", direction, relative)
+    return np.column_stack([arms, length.sum(axis=1) + pieces.between])
 
 
 def piece_gradient(motion: LinkMotion, pieces: Pieces) -> Array:
-    """Return the derivative of a row of L with respect to its points, shape (n, nv, k, 3).
+    """Return the derivative of `piece_row` with respect to its points, shape (n, nv + 1, k, 3).
 
     Points are in coordinates of their links; the last index is that of their coordinates.
     """
@@ -110,12 +116,13 @@ def piece_gradient(motion: LinkMotion, pieces: Pieces) -> Array:
     along = np.einsum("nsi,nsij->nsj", direction, relative)
     across = relative - direction[..., None] * along[:, :, None, :]
     across /= np.maximum(length, 1e-12)[..., None, None]
-    gradient = np.zeros((*velocities.shape[:2], 3, velocities.shape[3]))
+    gradient = np.zeros((*velocities.shape[:2], 3, velocities.shape[3] + 1))
     angular = motion.angular[:, link]
     for s, (first, u) in enumerate(zip(start, np.moveaxis(direction, 1, 0), strict=True)):
         for point, sign in ((first, -1.0), (first + 1, 1.0)):
             turning = np.cross(u[:, :, None], angular[:, point], axis=1)
-            gradient[:, point] += sign * (across[:, s] + turning)
+            gradient[:, point, :, :-1] += sign * (across[:, s] + turning)
+            gradient[:, point, :, -1] += sign * u
     return np.asarray(np.einsum("nkxi,nkxj->njki", motion.rotation[:, link], gradient))
 
 
@@ -175,56 +182,56 @@ class MusclePath:
         own = np.concatenate([np.arange(self._world), self._links, [self._world]])
         self._carrier = own[self._layout.point_frame]
 
-    def arms(self, points: Array, radii: dict[str, float] | None = None) -> Array:
-        """Return its row of L, shape (n, nv).
+    def row(self, points: Array, radii: dict[str, float] | None = None) -> Array:
+        """Return its row of L and its length, shape (n, nv + 1).
 
         Args:
             points: Its via points in coordinates of their links, shape (k, 3), [m].
             radii: Of wrap surfaces, by name, where they differ from the description, [m].
         """
         if not self.wraps:
-            return piece_arms(self._motion, self._straight(points))
-        return piece_arms(self._motion, self._wrapped(points, radii or {}))
+            return piece_row(self._motion, self._straight(points))
+        return piece_row(self._motion, self._wrapped(points, radii or {}))
 
     def gradient(
         self, points: Array, radii: dict[str, float] | None = None, *, wanted: list[int]
     ) -> Array:
-        """Return the derivative of its row of L, shape (n, nv, number of points, 3).
+        """Return the derivative of its row, shape (n, nv + 1, number of points, 3).
 
         Args:
-            points: See `arms`.
-            radii: See `arms`.
+            points: See `row`.
+            radii: See `row`.
             wanted: Indices of the via points that count.
         """
         if not self.wraps:
             return piece_gradient(self._motion, self._straight(points))[:, :, wanted]
         n, nv = len(self._motion.position), self._motion.linear.shape[3]
-        out = np.zeros((n, nv, len(wanted), 3))
+        out = np.zeros((n, nv + 1, len(wanted), 3))
         for column, k in enumerate(wanted):
             for axis in range(3):
                 step = np.zeros_like(points)
                 step[k, axis] = POINT_STEP
-                change = self.arms(points + step, radii) - self.arms(points - step, radii)
+                change = self.row(points + step, radii) - self.row(points - step, radii)
                 out[:, :, column, axis] = change / (2.0 * POINT_STEP)
         return out
 
     def radius_gradient(self, points: Array, radii: dict[str, float], surface: str) -> Array:
-        """Return the derivative of its row of L with respect to a radius, shape (n, nv).
+        """Return the derivative of its row with respect to a radius, shape (n, nv + 1).
 
         Args:
-            points: See `arms`.
+            points: See `row`.
             radii: All radii that are fitted.
             surface: Name of the surface.
         """
         more = {**radii, surface: radii[surface] + POINT_STEP}
         less = {**radii, surface: radii[surface] - POINT_STEP}
-        return np.asarray((self.arms(points, more) - self.arms(points, less)) / (2.0 * POINT_STEP))
+        return np.asarray((self.row(points, more) - self.row(points, less)) / (2.0 * POINT_STEP))
 
     def _straight(self, points: Array) -> Pieces:
         motion = self._motion
         turned = np.einsum("nkij,kj->nki", motion.rotation[:, self._links], points)
         world = turned + motion.position[:, self._links]
-        return Pieces(self._links, world, np.arange(len(points) - 1))
+        return Pieces(self._links, world, np.arange(len(points) - 1), np.zeros(len(world)))
 
     def _wrapped(self, points: Array, radii: dict[str, float]) -> Pieces:
         layout, motion = self._layout, self._motion
@@ -234,7 +241,7 @@ class MusclePath:
         paths = Paths(layout, self._geodesics)
         via = self._straight(points).points
         n, count = len(via), self._world + len(points)
-        found = np.zeros((n, len(layout.point_frame), 3))
+        found, arcs = np.zeros((n, len(layout.point_frame), 3)), np.zeros(n)
         rotations = np.tile(np.eye(3), (count + 1, 1, 1))
         positions = np.zeros((count + 1, 3))
         poses = np.tile(np.eye(4), (count, 1, 1))
@@ -248,8 +255,8 @@ class MusclePath:
                 self._geodesics.reset()  # no warm start: a pose has one path, whatever was before
                 rows = self._geodesics.solve(poses)
             paths.solve(rotations, positions, rows)
-            found[i] = paths.points
-        return Pieces(self._carrier, found, layout.start)
+            found[i], arcs[i] = paths.points, paths.arcs.sum()
+        return Pieces(self._carrier, found, layout.start, arcs)
 
 
 def _resized(contact: ContactSpec, radii: dict[str, float]) -> ContactSpec:

@@ -23,10 +23,10 @@ from cards_core.analysis.muscle_fit.margins import (
 )
 from cards_core.analysis.muscle_fit.moment_arms import LinkMotion, MusclePath, link_motion
 from cards_core.analysis.muscle_fit.specification import (
-    ArmGoal,
     ClosureGoal,
     FitSpecification,
     Goal,
+    PathGoal,
     TorqueGoal,
 )
 from cards_core.analysis.muscle_fit.variables import radius_of
@@ -40,12 +40,12 @@ from cards_core.typing import Array
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """Derivative of one ratio with respect to the rows of L of all muscles.
+    """Derivative of one ratio with respect to the rows of all muscles.
 
     Attributes:
         pose: Index of the pose.
         ratio: Index of the ratio.
-        weights: ``d ratio = sum weights[i, j] dL[i, j]``, shape (m, nv).
+        weights: ``d ratio = sum weights[i, j] drow[i, j]``, shape (m, nv + 1).
     """
 
     pose: int
@@ -79,8 +79,8 @@ class FitProblem:
             for i in range(len(robot.muscles))
         ]
         self._last: tuple[Array, list[tuple[Array, list[Row]]]] | None = None
-        unknown = np.full((len(q), len(robot.muscles), self._nv), np.nan)
-        self._fixed_arms = self._fill(
+        unknown = np.full((len(q), len(robot.muscles), self._nv + 1), np.nan)
+        self._fixed_rows = self._fill(
             unknown,
             variables.positions_of(robot),
             {radius.surface: radius_of(robot, radius.surface) for radius in variables.radii},
@@ -89,22 +89,25 @@ class FitProblem:
 
     # Values --------------------------------------------------------------------------------------
 
-    def arms(self, y: Array) -> Array:
-        """Return L at all poses, shape (n, m, nv); NaN where no goal asks for it."""
+    def rows(self, y: Array) -> Array:
+        """Return L and lengths at all poses, shape (n, m, nv + 1); NaN where no goal asks.
+
+        The last of the nv + 1 numbers is the length, [m].
+        """
         variables = self.specification.variables
         places, radii = variables.positions(y), variables.radius_values(y)
-        return self._fill(self._fixed_arms.copy(), places, radii)
+        return self._fill(self._fixed_rows.copy(), places, radii)
 
-    def arms_of(self, robot: Robot) -> Array:
-        """Return L as `arms` of a robot that differs in fitted points and radii alone."""
+    def rows_of(self, robot: Robot) -> Array:
+        """Return `rows` of a robot that differs in fitted points and radii alone."""
         variables = self.specification.variables
         radii = {radius.surface: radius_of(robot, radius.surface) for radius in variables.radii}
-        return self._fill(self._fixed_arms.copy(), variables.positions_of(robot), radii)
+        return self._fill(self._fixed_rows.copy(), variables.positions_of(robot), radii)
 
     def _fill(self, out: Array, places: list[Array], radii: dict[str, float]) -> Array:
         for i, path in enumerate(self._paths):
             if path is not None and (self._moving[i] or np.isnan(out[self._rows[i], i]).any()):
-                out[self._rows[i], i] = path.arms(places[i], radii)
+                out[self._rows[i], i] = path.row(places[i], radii)
         return out
 
     def residuals(self, y: Array, slack: float = 0.0) -> Array:
@@ -112,7 +115,7 @@ class FitProblem:
 
         Args:
             y: shape (size,).
-            slack: Ratio of moment arms up to which they cost nothing.
+            slack: Ratio of moment arms and lengths up to which they cost nothing.
         """
         parts = [
             _share(goal) * _counted(goal, ratios, slack)
@@ -123,8 +126,8 @@ class FitProblem:
     def _evaluate(self, y: Array) -> list[tuple[Array, list[Row]]]:
         """Return ratios and their derivatives for every goal; those of the last y are kept."""
         if self._last is None or not np.array_equal(self._last[0], y):
-            arms = self.arms(y)
-            found = [self.ratios(goal, arms, aim=1.0) for goal in self.specification.goals]
+            rows = self.rows(y)
+            found = [self.ratios(goal, rows, aim=1.0) for goal in self.specification.goals]
             self._last = y.copy(), found
         return self._last[1]
 
@@ -143,7 +146,7 @@ class FitProblem:
     def excess(self, goal: Goal, arms: Array) -> Array:
         """Return the ratios of a goal by pose, shape (n,): 0 where there is more than wanted."""
         ratios, _ = self.ratios(goal, arms)
-        if isinstance(goal, ArmGoal):
+        if isinstance(goal, PathGoal):
             return np.asarray(ratios)
         worst: Array = ratios.reshape(len(goal.rows), -1).max(axis=1)
         return np.maximum(worst, 0.0)
@@ -153,20 +156,19 @@ class FitProblem:
 
         Args:
             goal: The goal.
-            arms: L, see `arms`.
+            arms: L and lengths, see `rows`.
             aim: Tolerances by which more than wanted is asked of torques and margins.
 
         Returns:
-            Ratios, shape (k,): of arms with a sign, one per pose; of margins one per pose,
-            negative where there is more than wanted; of torques two per pose, both ends. And
+            Ratios, shape (k,): of arms and lengths with a sign, one per pose; of margins one per
+            pose, negative where there is more than wanted; of torques two per pose, both ends. And
             derivatives of those of torques and margins that are above 0.
 
         Raises:
             UnknownNameError: No such type of goal.
         """
-        if isinstance(goal, ArmGoal):
-            values = -arms[goal.rows, goal.muscle, goal.coordinate.v]
-            return (values - goal.wanted) / goal.tolerance, []
+        if isinstance(goal, PathGoal):
+            return (goal.values(arms) - goal.wanted) / goal.tolerance, []
         if isinstance(goal, ClosureGoal):
             return self._closure_ratios(goal, arms, aim)
         if isinstance(goal, TorqueGoal):
@@ -242,7 +244,7 @@ class FitProblem:
 
     def actuator_rows(self, arms: Array) -> Array:
         """Return the rows of L that give torque, motors among them, shape (n, rows, nv)."""
-        return self.specification.actuation.jacobian(_state(arms))
+        return self.specification.actuation.jacobian(_state(np.ascontiguousarray(arms[..., :-1])))
 
     @property
     def chosen(self) -> Indices:
@@ -253,7 +255,7 @@ class FitProblem:
     def free_coordinates(self) -> Indices:
         """Velocities without a motor of their own, which force closure asks for."""
         actuation = self.specification.actuation
-        motors = self.actuator_rows(np.zeros((1, len(self._paths), self._nv)))[0]
+        motors = self.actuator_rows(np.zeros((1, len(self._paths), self._nv + 1)))[0]
         driven = np.any(motors[actuation.muscles :] != 0.0, axis=0)
         return np.asarray(actuation.coordinates[~driven], dtype=np.intp)
 
@@ -265,11 +267,11 @@ class FitProblem:
         values, jacobians = [], []
         for goal, (ratios, rows) in zip(self.specification.goals, self._evaluate(y), strict=True):
             jacobian = np.zeros((len(ratios), len(y)))
-            if isinstance(goal, ArmGoal) and (found := gradients[goal.muscle]) is not None:
+            if isinstance(goal, PathGoal) and (found := gradients[goal.muscle]) is not None:
                 columns, place, gradient = found
-                slopes = gradient[place[goal.rows], goal.coordinate.v]
+                slopes = goal.sign * gradient[place[goal.rows], goal.column]
                 slopes = np.where(np.abs(ratios)[:, None] > slack, slopes, 0.0)
-                jacobian[:, columns] = -slopes / goal.tolerance[:, None]
+                jacobian[:, columns] = slopes / goal.tolerance[:, None]
             for row in rows:
                 self._add_row(jacobian[row.ratio], row, gradients)
             values.append(_share(goal) * _counted(goal, ratios, slack))
@@ -287,7 +289,10 @@ class FitProblem:
                 out[columns] += row.weights[i] @ gradient[place_of_pose[row.pose]]
 
     def _muscle_gradient(self, i: int, y: Array) -> tuple[Array, Array, Array] | None:
-        """Return dL_i/dy of a muscle that moves: columns, places of poses, (n, nv, columns)."""
+        """Return the slopes of a row over y: columns, places of poses, (n, nv + 1, columns).
+
+        None of a muscle that does not move.
+        """
         path = self._paths[i]
         if path is None or not self._moving[i]:
             return None
@@ -326,7 +331,7 @@ def _merged(columns: Array, place: Array, gradient: Array) -> tuple[Array, Array
 
 def _counted(goal: Goal, ratios: Array, slack: float) -> Array:
     """Return what counts of ratios: more torque or margin than wanted costs nothing."""
-    if isinstance(goal, ArmGoal):
+    if isinstance(goal, PathGoal):
         return ratios - np.clip(ratios, -slack, slack)
     return np.maximum(ratios, 0.0)
 
@@ -366,7 +371,7 @@ def _used(specification: FitSpecification) -> npt.NDArray[np.bool_]:
     used = np.zeros((len(robot.muscles), len(specification.q)), dtype=bool)
     takes = _takers(robot)
     for goal in specification.goals:
-        if isinstance(goal, ArmGoal):
+        if isinstance(goal, PathGoal):
             used[goal.muscle, goal.rows] = True
         else:
             used[np.ix_(takes, goal.rows)] = True

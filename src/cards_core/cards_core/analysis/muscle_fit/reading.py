@@ -19,6 +19,7 @@ from cards_core.analysis.muscle_fit.specification import (
     ClosureGoal,
     FitSpecification,
     Goal,
+    LengthGoal,
     TorqueGoal,
 )
 from cards_core.analysis.muscle_fit.variables import (
@@ -33,7 +34,7 @@ from cards_core.dynamics.numeric import NumericDynamics
 from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_core.formats.sdf.muscle_path import depth_inside
-from cards_core.paths.layout import link_layout
+from cards_core.paths.layout import Indices, link_layout
 from cards_core.robot.actuators import Ligament
 from cards_core.robot.elements import Cylinder, Sphere, ViaPoint, Wrap
 from cards_core.robot.model import Robot
@@ -45,8 +46,8 @@ FORMAT = "muscle_fit/1"
 MAX_FACETS = 20_000
 """Most facets that the hull of a closure margin may have; each costs a microsecond and more."""
 
-ARM_TOLERANCE = 1e-3
-"""Default tolerance of a moment arm, [m] or [1]."""
+PATH_TOLERANCE = 1e-3
+"""Default tolerance of a moment arm, [m] or [1], and of a length, [m]."""
 
 SHARE = 0.01
 """Default tolerance of torques and margins, relative to what is wanted."""
@@ -93,7 +94,8 @@ def specification_of(
 
 
 _KEYS = (
-    "format", "poses", "beyond_limits", "points", "radii", "moment_arms", "torques", "closure",
+    "format", "poses", "beyond_limits", "points", "radii", "moment_arms", "lengths", "torques",
+    "closure",
 )  # fmt: skip
 
 
@@ -117,10 +119,16 @@ class _Reader:
             raise top.error("has neither 'points' nor 'radii'", "something that may move")
         if top.has("poses"):
             self._poses.common = self._poses.add(self._poses.read(top["poses"]), top["poses"])
-        goals: list[Goal] = [*self._moment_arms(), *self._torques(), *self._closure()]
+        goals: list[Goal] = [
+            *self._moment_arms(),
+            *self._lengths(),
+            *self._torques(),
+            *self._closure(),
+        ]
         if not goals:
             raise top.error(
-                "asks for nothing", "at least one of 'moment_arms', 'torques', 'closure'"
+                "asks for nothing",
+                "at least one of 'moment_arms', 'lengths', 'torques', 'closure'",
             )
         q = self._poses.q
         dynamics = NumericDynamics(robot)
@@ -320,36 +328,61 @@ class _Reader:
             if item.has("like"):
                 out += self._like(item)
                 continue
-            item.mapping(
-                ("muscle", "joint", "at", "fix", "poses", "values", "tolerance", "weight")
-            )
-            names = [m.name for m in self._robot.muscles]
-            muscle = names.index(item["muscle"].text(names))
-            coordinate = self._poses.coordinate(item["joint"])
-            if item.has("at"):
-                rows = self._poses.curve(item, coordinate)
-            elif item.has("fix"):
-                raise item["fix"].error("'fix' without 'at'", "'fix' within 'poses', or with 'at'")
-            else:
-                rows = self._poses.rows(item)
-            wanted = self._per_pose(item["values"], len(rows))
-            tolerance = np.full(len(rows), ARM_TOLERANCE)
-            if item.has("tolerance"):
-                tolerance = self._per_pose(item["tolerance"], len(rows))
-                if not (tolerance > 0.0).all():
-                    raise item["tolerance"].error("is not above 0", "tolerances > 0")
+            muscle, coordinate, poses, wanted, tolerance = self._path_goal(item)
+            if coordinate is None:
+                raise item.error("has no 'joint'", "the key 'joint'")
             out.append(
                 ArmGoal(
                     self._arm_name(muscle, coordinate),
                     muscle,
                     coordinate,
-                    rows,
+                    poses,
                     wanted,
                     tolerance,
                     _weight(item),
                 )
             )
         return out
+
+    def _lengths(self) -> list[LengthGoal]:
+        if not self._top.has("lengths"):
+            return []
+        out: list[LengthGoal] = []
+        for item in self._top["lengths"].items():
+            muscle, coordinate, poses, wanted, tolerance = self._path_goal(item)
+            if coordinate is not None and not item.has("at"):
+                raise item["joint"].error("'joint' without 'at'", "'joint' with 'at', or 'poses'")
+            if (wanted <= 0.0).any():
+                raise item["values"].error("has a length of 0 or less", "lengths > 0")
+            name = f"length of {self._robot.muscles[muscle].name}"
+            if coordinate is not None:
+                name += f" over {coordinate.name}"
+            out.append(
+                LengthGoal(name, muscle, coordinate, poses, wanted, tolerance, _weight(item))
+            )
+        return out
+
+    def _path_goal(self, item: Field) -> tuple[int, Coordinate | None, Indices, Array, Array]:
+        """Return muscle, coordinate, poses, what is wanted there, and tolerances."""
+        item.mapping(("muscle", "joint", "at", "fix", "poses", "values", "tolerance", "weight"))
+        names = [m.name for m in self._robot.muscles]
+        muscle = names.index(item["muscle"].text(names))
+        coordinate = self._poses.coordinate(item["joint"]) if item.has("joint") else None
+        if item.has("at"):
+            if coordinate is None:
+                raise item.error("has 'at' without 'joint'", "the key 'joint'")
+            rows = self._poses.curve(item, coordinate)
+        elif item.has("fix"):
+            raise item["fix"].error("'fix' without 'at'", "'fix' within 'poses', or with 'at'")
+        else:
+            rows = self._poses.rows(item)
+        wanted = self._per_pose(item["values"], len(rows))
+        tolerance = np.full(len(rows), PATH_TOLERANCE)
+        if item.has("tolerance"):
+            tolerance = self._per_pose(item["tolerance"], len(rows))
+            if not (tolerance > 0.0).all():
+                raise item["tolerance"].error("is not above 0", "tolerances > 0")
+        return muscle, coordinate, rows, wanted, tolerance
 
     def _arm_name(self, muscle: int, coordinate: Coordinate) -> str:
         return f"moment arm of {self._robot.muscles[muscle].name} about {coordinate.name}"
@@ -394,7 +427,7 @@ class _Reader:
             coordinates = [self._poses.coordinate(one) for one in item["joints"].items()]
         else:
             coordinates = list(self._poses.coordinates.all)
-        tolerance = ARM_TOLERANCE
+        tolerance = PATH_TOLERANCE
         if item.has("tolerance"):
             tolerance = item["tolerance"].number(above=0.0)
         rows = self._poses.rows(item)

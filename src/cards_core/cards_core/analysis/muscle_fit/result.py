@@ -11,10 +11,10 @@ from scipy.optimize import linprog
 from cards_core.analysis.muscle_fit.margins import torque_interval
 from cards_core.analysis.muscle_fit.problem import FitProblem
 from cards_core.analysis.muscle_fit.specification import (
-    ArmGoal,
     ClosureGoal,
     FitSpecification,
     Goal,
+    PathGoal,
     TorqueGoal,
 )
 from cards_core.analysis.muscle_fit.variables import PathPoint, radius_of
@@ -33,9 +33,9 @@ class GoalOutcome:
         before: The same of the robot as it was.
         met: Whether all are within the tolerance.
         worst: Index of the pose with the largest miss over tolerance, among all poses.
-        value: There: the moment arm, the torque nearest to the end of the range that is missed,
-            or the margin.
-        wanted: There: the arm, the end of the range, or the least margin.
+        value: There: the moment arm or length, the torque nearest to the end of the range that is
+            missed, or the margin.
+        wanted: There: the arm or length, the end of the range, or the least margin.
     """
 
     goal: Goal
@@ -70,7 +70,8 @@ class FitResult:
         moved: Via points that are elsewhere now.
         radii: Fitted radii: before and after, [m].
         at_border: Points and surfaces that are at the border of where they may be.
-        arms_before, arms_after: L at all poses, shape (n, m, nv); NaN where no goal asks.
+        rows_before, rows_after: L and, last, lengths at all poses, shape (n, m, nv + 1); NaN where
+            no goal asks.
         problem: The goals as functions of the points.
     """
 
@@ -81,8 +82,8 @@ class FitResult:
     moved: tuple[MovedPoint, ...]
     radii: dict[str, tuple[float, float]]
     at_border: tuple[str, ...]
-    arms_before: Array
-    arms_after: Array
+    rows_before: Array
+    rows_after: Array
     problem: FitProblem
 
     def __repr__(self) -> str:
@@ -135,7 +136,7 @@ def make_result(problem: FitProblem, y: Array, starts: int) -> FitResult:
     specification = problem.specification
     variables, old = specification.variables, specification.robot
     robot = variables.apply(y)
-    before, after = problem.arms_of(old), problem.arms_of(robot)
+    before, after = problem.rows_of(old), problem.rows_of(robot)
     names = [_place_name(robot, item) for item in variables.at_border(y)]
     return FitResult(
         specification,
@@ -173,8 +174,8 @@ def _outcome(problem: FitProblem, goal: Goal, before: Array, after: Array) -> Go
 
 def _worst(problem: FitProblem, goal: Goal, arms: Array, k: int) -> tuple[float, float]:
     row = int(goal.rows[k])
-    if isinstance(goal, ArmGoal):
-        return float(-arms[row, goal.muscle, goal.coordinate.v]), float(goal.wanted[k])
+    if isinstance(goal, PathGoal):
+        return float(goal.values(arms)[k]), float(goal.wanted[k])
     if isinstance(goal, ClosureGoal):
         return float(problem.margins(goal, arms)[k]), goal.margin
     low, high = torque_range(problem, goal, arms, row)
@@ -190,7 +191,7 @@ def torque_range(
     Args:
         problem: The fit.
         goal: Says at which coordinate, and what the others get meanwhile.
-        arms: L at all poses, shape (n, m, nv).
+        arms: L at all poses, of `FitProblem.rows`, shape (n, m, nv + 1).
         row: Index of the pose.
 
     Returns:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
 
 from cards_core.analysis.conditions.actuation import Actuation
 from cards_core.analysis.muscle_fit.variables import FitVariables
@@ -35,11 +38,51 @@ class ArmGoal:
     wanted: Array
     tolerance: Array
     weight: float
+    sign: ClassVar[float] = -1.0
 
     @property
     def unit(self) -> str:
         """Of the arms."""
         return "m" if self.coordinate.unit == "rad" else ""
+
+    @property
+    def column(self) -> int:
+        """Which of the numbers of `FitProblem.rows` it asks for."""
+        return self.coordinate.v
+
+    def values(self, rows: Array) -> Array:
+        """Return the arms, shape (n,), from `FitProblem.rows`."""
+        return np.asarray(self.sign * rows[self.rows, self.muscle, self.column])
+
+
+@dataclass(frozen=True, eq=False)
+class LengthGoal:
+    """Wanted lengths of one muscle, from its first point to its last.
+
+    Attributes:
+        name: For reports.
+        muscle: Index of the muscle.
+        along: The coordinate that its poses vary, for plots; None: they vary more.
+        rows: Poses, shape (n,).
+        wanted: shape (n,), [m].
+        tolerance: shape (n,), [m].
+        weight: See `ArmGoal`.
+    """
+
+    name: str
+    muscle: int
+    along: Coordinate | None
+    rows: Indices
+    wanted: Array
+    tolerance: Array
+    weight: float
+    unit: ClassVar[str] = "m"
+    sign: ClassVar[float] = 1.0
+    column: ClassVar[int] = -1
+
+    def values(self, rows: Array) -> Array:
+        """Return the lengths, shape (n,), from `FitProblem.rows`."""
+        return np.asarray(rows[self.rows, self.muscle, self.column])
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +137,10 @@ class ClosureGoal:
     unit: str = "m"
 
 
-Goal = ArmGoal | TorqueGoal | ClosureGoal
+PathGoal = ArmGoal | LengthGoal
+"""Goals that the path of one muscle meets or misses."""
+
+Goal = ArmGoal | LengthGoal | TorqueGoal | ClosureGoal
 
 
 @dataclass(frozen=True, eq=False)

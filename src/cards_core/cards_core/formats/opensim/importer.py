@@ -14,6 +14,7 @@ from cards_core.dynamics.interface import make_dynamics
 from cards_core.formats.imports.findings import FindingList, NameTable, renamed_robot
 from cards_core.formats.imports.model import ImportedModel, Section, table
 from cards_core.formats.imports.units import doubtful_units
+from cards_core.formats.opensim.fit_targets import FILE_NAME, fit_targets
 from cards_core.formats.opensim.joints import ConvertedJoints, CoordinateMap, convert_joints
 from cards_core.formats.opensim.kinematics import effective, free_coordinates, length, polyline
 from cards_core.formats.opensim.muscles import PathReport, convert_muscle, wrap_surface
@@ -123,6 +124,16 @@ def import_osim(
     errors = _errors(source, robot, joints, names=names, paths=paths, poses=poses)
     _say(source, joints, paths, errors, findings)
     _say_slack(source, robot, joints, names=names, poses=poses, findings=findings)
+    ours = {m.name: names[f"muscle:{m.name}"] for m in source.muscles}
+    crossed = {m.name: crossed_coordinates(source, m) for m in source.muscles if m.name in errors}
+    targets, fitted = fit_targets(source, joints.coordinates, ours, errors, crossed)
+    if targets:
+        findings.note(
+            "muscle-fit", "muscles",
+            f"{FILE_NAME} asks for the file's lengths and moment arms of {len(fitted)} of them: "
+            f"./cards fit-muscles FOLDER FOLDER/{FILE_NAME} -o FITTED moves their points",
+            source=str(source.path),
+        )  # fmt: skip
     renamed = (
         *renamed_robot(source.name.removesuffix(".osim"), robot.name),
         *links.renamed,
@@ -132,11 +143,9 @@ def import_osim(
     model = ImportedModel(
         robot, "OpenSim", source.path, findings, renamed,
         _sections(source, joints, paths, errors, names),
+        files={FILE_NAME: targets} if targets else {},
     )  # fmt: skip
-    return OpenSimImport(
-        model, source, joints.coordinates,
-        {m.name: names[f"muscle:{m.name}"] for m in source.muscles}, paths, errors,
-    )  # fmt: skip
+    return OpenSimImport(model, source, joints.coordinates, ours, paths, errors)
 
 
 # Robot -----------------------------------------------------------------------------------------
