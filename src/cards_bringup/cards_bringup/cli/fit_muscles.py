@@ -2,7 +2,8 @@
 
 The specification says which points may move how far, and what the robot must have then: moment
 arms and lengths over poses, torques that muscles must be able to give within their tension
-limits, force closure. The result is a new SDF: the robot's file with other numbers in it, nothing else changed.
+limits, force closure. The result is a new SDF: the robot's file with other numbers in it, nothing
+else changed.
 """
 
 from __future__ import annotations
