@@ -282,6 +282,24 @@ def test_lengths_of_a_robot_with_moved_points_come_back():
     assert np.abs(found - expected).max() < 0.05 * np.abs(before - expected).max()
 
 
+def test_neighbours_on_one_link_stay_apart():
+    """Each of two points gets nearest to the origin at the same place."""
+    robot = load("planar_2r")
+    cable = robot.muscles[0]
+    end = cable.path[-1]
+    before = replace(end, position=end.position + np.array([0.01, 0.0, 0.0]))
+    path = (*cable.path[:-1], before, end)
+    robot = replace(robot, muscles=(replace(cable, path=path), *robot.muscles[1:]))
+    task = {
+        "points": [{"muscle": cable.name, "point": [2, 3], "distance": 0.1}],
+        "lengths": [{"muscle": cable.name, "poses": {"list": [{}]}, "values": 0.01}],
+    }
+    result = fit(robot, task, starts=3).run()
+    assert not result.met
+    a, b = (point.position for point in result.robot.muscles[0].via_points[-2:])
+    assert np.linalg.norm(a - b) > 4e-4
+
+
 def test_a_planar_arm_gets_force_closure_at_all_poses():
     robot = load("planar_2r")
     task = {

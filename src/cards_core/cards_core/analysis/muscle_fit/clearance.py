@@ -1,6 +1,9 @@
-"""Keeps via points out of the surfaces that their muscles wrap over beside them."""
+"""Keeps via points out of the surfaces beside them, and neighbours on one link apart."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -8,18 +11,19 @@ from cards_core.analysis.muscle_fit.moment_arms import LinkMotion, link_motion
 from cards_core.analysis.muscle_fit.specification import FitSpecification, wraps_near
 from cards_core.analysis.muscle_fit.variables import with_radius
 from cards_core.formats.sdf.muscle_path import depth_inside, inside_problem
-from cards_core.robot.elements import WrapSurface
+from cards_core.robot.elements import Muscle, ViaPoint, WrapSurface
 from cards_core.typing import Array
 
 CLEARANCE = 5e-4
-"""Distance that via points keep from the surfaces beside them, [m], where they have it now."""
+"""Distance that via points keep from the surfaces beside them, and from their neighbours on the
+same link, [m], where they have it now."""
 
 DEPTH_UNIT = 1e-5
-"""Depth within a surface that counts as much as a moment arm at its tolerance, [m]."""
+"""Depth, or lack of distance, that counts as much as a moment arm at its tolerance, [m]."""
 
 
 class Clearance:
-    """How much deeper via points are in these surfaces than they may be, as residuals.
+    """How much deeper in surfaces, or nearer to others, via points are than they may be.
 
     Args:
         specification: The fit.
@@ -52,6 +56,13 @@ class Clearance:
                 if a == b:
                     turn, shift = turn[:1], shift[:1]
                 self._pairs.append((i, point, surface, turn, shift))
+        self._neighbours = [
+            (i, k)
+            for i, muscle in enumerate(robot.muscles)
+            for k in _neighbours(muscle)
+            if {k, k + 1} & {point for point, _, _ in variables.columns(i)}
+        ]
+        self._gaps = np.minimum(CLEARANCE, self._distances(variables.start))
         present = self._depths(variables.start)
         self._allowed = [np.maximum(-CLEARANCE, depths) for depths in present]
 
@@ -67,13 +78,20 @@ class Clearance:
             out.append(np.array([depth_inside(resized, x) for x in local]))
         return out
 
+    def _distances(self, y: Array) -> Array:
+        """Return the distances of neighbours on one link, [m]."""
+        places = self._specification.variables.positions(y)
+        pairs = ((places[i][k], places[i][k + 1]) for i, k in self._neighbours)
+        return np.array([np.linalg.norm(a - b) for a, b in pairs])
+
     def residuals(self, y: Array) -> Array:
-        """Return how much deeper points are than allowed, shape (k,)."""
+        """Return how much deeper, and then nearer, points are than allowed, shape (k,)."""
         parts = [
             np.maximum(depths - allowed, 0.0) / DEPTH_UNIT
             for depths, allowed in zip(self._depths(y), self._allowed, strict=True)
         ]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        parts.append(np.maximum(self._gaps - self._distances(y), 0.0) / DEPTH_UNIT)
+        return np.concatenate(parts)
 
     def linearise(self, y: Array) -> tuple[Array, Array]:
         """Return residuals and their Jacobian, by differences."""
@@ -93,6 +111,16 @@ def _between(motion: LinkMotion, a: int, b: int) -> tuple[Array, Array]:
     turn = np.einsum("nji,njk->nik", motion.rotation[:, b], motion.rotation[:, a])
     away = motion.position[:, a] - motion.position[:, b]
     return turn, np.einsum("nji,nj->ni", motion.rotation[:, b], away)
+
+
+def _neighbours(muscle: Muscle) -> Iterator[int]:
+    """Yield via points whose next path element is a via point of the same link."""
+    k = -1
+    for one, other in pairwise(muscle.path):
+        if isinstance(one, ViaPoint):
+            k += 1
+            if isinstance(other, ViaPoint) and one.link == other.link:
+                yield k
 
 
 def _centre(surface: WrapSurface) -> Array:
