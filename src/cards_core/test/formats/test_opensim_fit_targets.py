@@ -11,8 +11,9 @@ from cards_core.analysis.muscle_fit.fit import MuscleFit
 from cards_core.analysis.muscle_fit.reading import read_specification
 from cards_core.dynamics.interface import make_dynamics
 from cards_core.formats import load
-from cards_core.formats.imports.model import write_imported
+from cards_core.formats.imports.model import FIT_TARGETS, write_imported
 from cards_core.formats.opensim import fit_targets
+from cards_core.formats.opensim.cli import main
 from cards_core.formats.opensim.importer import import_osim, our_coordinates
 from cards_core.formats.opensim.kinematics import values
 
@@ -39,7 +40,7 @@ def test_a_fit_brings_a_muscle_over_a_knee_near_opensim(tmp_path):
     assert "muscle-fit" in {item.code for item in found.model.findings}
     folder = write_imported(found.model, tmp_path)
     robot = load(folder)
-    specification = read_specification(folder / fit_targets.FILE_NAME, robot)
+    specification = read_specification(folder / FIT_TARGETS, robot)
     arm, length = specification.goals
     assert (arm.name, length.name) == (
         "moment arm of extensor about knee",
@@ -71,4 +72,13 @@ def test_arms_are_slopes_of_lengths(tmp_path):
 @pytest.mark.parametrize("name", ["arm", "shoulder", "old_arm"])
 def test_exact_paths_and_paths_over_wraps_ask_for_nothing(name, tmp_path):
     found = imported(tmp_path, name)
-    assert fit_targets.FILE_NAME not in found.model.files
+    assert FIT_TARGETS not in found.model.files
+
+
+def test_the_command_says_how_to_fit(tmp_path, capsys):
+    path = tmp_path / "a knee.osim"
+    path.write_text(samples.knee())
+    out = tmp_path / "robots of mine"
+    assert main([str(path), "-o", str(out), "-q"]) == 0
+    said = capsys.readouterr().out
+    assert f"./cards fit-muscles '{out}/knee' '{out}/knee/muscle_fit.yaml' -o fitted" in said

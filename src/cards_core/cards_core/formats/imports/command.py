@@ -19,7 +19,7 @@ from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
 from cards_core.formats.imports.findings import FindingList
 from cards_core.formats.imports.folder import check_folder
-from cards_core.formats.imports.model import ImportedModel, write_imported
+from cards_core.formats.imports.model import FIT_TARGETS, ImportedModel, write_imported
 from cards_core.named_files import is_folder
 
 Model = TypeVar("Model")
@@ -190,7 +190,11 @@ def import_robot(
     if target is not None:
         has_muscles = bool(getattr(getattr(model, "robot", None), "muscles", True))
         what = "./cards demo" if has_muscles else "./cards edit"
-        print(f"next: {what} {shlex.quote(str(target))}")
+        place = shlex.quote(str(target))
+        print(f"next: {what} {place}")
+        if FIT_TARGETS in getattr(model, "files", {}):
+            targets = shlex.quote(str(target / FIT_TARGETS))
+            print(f"or:   ./cards fit-muscles {place} {targets} -o fitted    nearer to the file")
     return ExitCode.DONE
 
 

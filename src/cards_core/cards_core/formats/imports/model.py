@@ -29,6 +29,9 @@ from cards_core.formats.sdf.writer import write_model
 from cards_core.robot.elements import Collision, Visual
 from cards_core.robot.model import Robot
 
+FIT_TARGETS = "muscle_fit.yaml"
+"""File for ``./cards fit-muscles`` that asks for what the source has and the robot has not."""
+
 
 @dataclass(frozen=True, eq=False)
 class Section:

@@ -21,8 +21,6 @@ from cards_core.formats.opensim.joints import CoordinateMap
 from cards_core.formats.opensim.kinematics import active, body_poses, length, polyline, values
 from cards_core.formats.opensim.source import SourceModel, SourceMuscle
 
-FILE_NAME = "muscle_fit.yaml"
-
 LEAST_ERROR = 1e-3
 """Largest error of a length, [m], that asks for no fit."""
 

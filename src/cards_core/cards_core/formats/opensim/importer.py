@@ -12,9 +12,9 @@ import numpy as np
 
 from cards_core.dynamics.interface import make_dynamics
 from cards_core.formats.imports.findings import FindingList, NameTable, renamed_robot
-from cards_core.formats.imports.model import ImportedModel, Section, table
+from cards_core.formats.imports.model import FIT_TARGETS, ImportedModel, Section, table
 from cards_core.formats.imports.units import doubtful_units
-from cards_core.formats.opensim.fit_targets import FILE_NAME, fit_targets
+from cards_core.formats.opensim.fit_targets import fit_targets
 from cards_core.formats.opensim.joints import ConvertedJoints, CoordinateMap, convert_joints
 from cards_core.formats.opensim.kinematics import effective, free_coordinates, length, polyline
 from cards_core.formats.opensim.muscles import PathReport, convert_muscle, wrap_surface
@@ -130,8 +130,8 @@ def import_osim(
     if targets:
         findings.note(
             "muscle-fit", "muscles",
-            f"{FILE_NAME} asks for the file's lengths and moment arms of {len(fitted)} of them: "
-            f"./cards fit-muscles FOLDER FOLDER/{FILE_NAME} -o FITTED moves their points",
+            f"{FIT_TARGETS} asks for the file's lengths and moment arms of {len(fitted)} of them: "
+            "./cards fit-muscles moves their points",
             source=str(source.path),
         )  # fmt: skip
     renamed = (
@@ -143,7 +143,7 @@ def import_osim(
     model = ImportedModel(
         robot, "OpenSim", source.path, findings, renamed,
         _sections(source, joints, paths, errors, names),
-        files={FILE_NAME: targets} if targets else {},
+        files={FIT_TARGETS: targets} if targets else {},
     )  # fmt: skip
     return OpenSimImport(model, source, joints.coordinates, ours, paths, errors)
 
