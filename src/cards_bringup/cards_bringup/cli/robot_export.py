@@ -146,10 +146,37 @@ def _text(kind: str, robot: Robot, copies: MeshCopies | None) -> tuple[str, list
         robot = with_meshes(robot, copies.uri)
     if kind == "sdf":
         return to_sdf(robot), notes
-    if robot.muscles:
-        notes.insert(0, f"{len(robot.muscles)} muscles left out: URDF has none")
+    notes = [*_left_out_of_urdf(robot), *notes]
     # without a source relative paths stay as they are
     return to_urdf(robot if copies is None else replace(robot, source=None)), notes
+
+
+URDF_GRAVITY = (0.0, 0.0, -9.81)
+"""What an imported URDF gets, [m/s^2]; -9.8, SDF's default, is near enough to say nothing."""
+
+
+def _left_out_of_urdf(robot: Robot) -> list[str]:
+    """Return what URDF has no place for, a line each."""
+    from cards_core.robot.motors import motors_of
+
+    tree = robot.tree
+    parts = {
+        "muscle": len(robot.muscles),
+        "frame": len(robot.frames),
+        "joint motor": len(motors_of(tree)),
+    }
+    notes = [
+        f"{count} {what}{'' if count == 1 else 's'} left out: URDF has none"
+        for what, count in parts.items()
+        if count
+    ]
+    if max(abs(a - b) for a, b in zip(robot.gravity, URDF_GRAVITY, strict=True)) > 0.02:
+        gravity = " ".join(f"{value:g}" for value in robot.gravity)
+        usual = " ".join(f"{value:g}" for value in URDF_GRAVITY)
+        notes.append(f"gravity {gravity} m/s^2 left out: robots in URDF get {usual}")
+    if (tree.home != tree.neutral()).any():
+        notes.append("home left out: robots in URDF begin at zero")
+    return notes
 
 
 def _write_caspr(args: argparse.Namespace, robot: Robot) -> tuple[list[Path], list[str]]:

@@ -89,10 +89,17 @@ class Release:
 
 @dataclass
 class Judgement:
-    """Violations, and how often muscles were let go."""
+    """Violations, and how often muscles were let go.
+
+    Attributes:
+        violations: Found.
+        releases: Of which it is known how long after the last command they were.
+        at_rest: When all muscles were at their minimum, shape (k,), [s].
+    """
 
     violations: list[Violation] = field(default_factory=list)
     releases: list[Release] = field(default_factory=list)
+    at_rest: Array = field(default_factory=lambda: np.empty(0))
 
 
 def within_limits(seen: Seen, low: Array, high: Array, tolerance: float = 1e-6) -> list[Violation]:
@@ -200,6 +207,7 @@ def judge_topics(
     """
     out = Judgement(within_limits(seen, low, high))
     rest = np.all(np.abs(seen.tensions - low) <= REST, axis=1)
+    out.at_rest = seen.state_wall[rest]
     for life in seen.lives():
         wall, stamp, still = seen.state_wall[life], seen.state_stamp[life], rest[life]
         age = freshness(seen, life, period)

@@ -417,7 +417,7 @@ class RosSystem(System):
         found = judge_topics(seen, self.low, self.high, timeout=TIMEOUT, period=1.0 / PUBLISH_RATE)
         self.violations += found.violations
         self.assign(found.releases)
-        self._check_releases()
+        self._check_releases(found.at_rest)
         self._check_logs(seen)
         self.facts.update(
             states=len(seen.state_stamp),
@@ -427,11 +427,19 @@ class RosSystem(System):
             lives=len(seen.lives()),
         )
 
-    def _check_releases(self) -> None:
+    def _check_releases(self, at_rest: Array) -> None:
+        """Check that muscles were let go while there was no controller.
+
+        How long after the last command is not known, `FaultRecord.to_safe` then, where the next
+        controller's first commands may have been missed.
+        """
         for record in self.records:
             fault = record.fault
             silent = fault.kind in ("kill", "stop") and fault.target == "controller"
-            if silent and fault.duration > AT_LEAST and record.to_safe is None:
+            if not silent or fault.duration <= AT_LEAST or record.to_safe is not None:
+                continue
+            end = record.end + (record.recovered or 0.0)
+            if not np.any((at_rest >= record.begin) & (at_rest <= end)):
                 self.violate(
                     "safe state",
                     f"{fault.kind} of the controller for {fault.duration:.2f} s: muscles were "

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from cards_bringup import cli
+from cards_core.formats import load, to_sdf
+from cards_core.robot.actuators import Cable
 
 
 def test_writes_each_format(tmp_path, capsys):
@@ -31,8 +36,27 @@ def test_says_what_the_other_program_cannot_do(capsys):
     assert "note: left: 'wheel' as an endless cylinder: the same in 50 poses" in err
     assert cli.main(["export", "urdf", "planar_2r"]) == 0
     assert "note: 4 muscles left out" in capsys.readouterr().err
+    assert cli.main(["export", "urdf", "roboy_arm"]) == 0
+    err = capsys.readouterr().err
+    assert "note: 1 frame left out: URDF has none" in err
+    assert "note: home left out: robots in URDF begin at zero" in err
+    assert "gravity" not in err
     assert cli.main(["export", "mjcf", "planar_2r", "-o", "nowhere/arm.xml"]) == 2
     assert "cannot write 'nowhere/arm.xml'" in capsys.readouterr().err
+
+
+def test_says_that_gravity_and_stiffness_are_left_out(tmp_path, capsys):
+    robot = load("planar_2r")
+    cable = replace(robot.muscles[0], actuator=Cable(stiffness=500.0))
+    robot = replace(robot, muscles=(cable, *robot.muscles[1:]), gravity=np.array([1.0, 2.0, -8.0]))
+    file = tmp_path / "tilted.sdf"
+    file.write_text(to_sdf(robot))
+    assert cli.main(["export", "urdf", str(file)]) == 0
+    said = "note: gravity 1 2 -8 m/s^2 left out: robots in URDF get 0 0 -9.81"
+    assert said in capsys.readouterr().err
+    assert cli.main(["export", "mjcf", str(file)]) == 0
+    said = f"note: {cable.name}: its elastic cable becomes an ideal source of tension"
+    assert said in capsys.readouterr().err
 
 
 def test_prints_without_a_file(capsys):

@@ -129,7 +129,7 @@ def test_urdf_is_whole(robot, tmp_path, capsys):
     (tmp_path / "x").mkdir()
     before = load(robot)
     report = export("urdf", robot, tmp_path / "x" / "arm.urdf", capsys)
-    assert "1 muscles left out" in report["notes"][0]
+    assert "1 muscle left out" in report["notes"][0]
     assert not any("knob" in file for file in report["files"])
     file = moved(tmp_path / "x" / "arm.urdf")
     assert str(tmp_path) not in file.read_text()

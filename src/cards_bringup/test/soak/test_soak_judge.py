@@ -246,3 +246,40 @@ def test_memory():
     leak = [(x, 100.0 + x) for x in t]
     assert memory_growth(leak, settled=0.0) == pytest.approx(67.5, abs=2.0)
     assert memory_growth(leak[:10], settled=0.0) == 0.0
+
+
+def released(seen, *, begin, end, recovered):
+    """Return what is said of a controller that was killed, its fault from begin to end."""
+    from cards_bringup.soak.plan import Fault
+    from cards_bringup.soak.records import FaultRecord
+    from cards_bringup.soak.ros_system import RosSystem
+
+    system = RosSystem.__new__(RosSystem)
+    fault = Fault(0.0, "kill", "controller", end - begin, 0)
+    system.records = [FaultRecord(fault, begin, end, recovered=recovered)]
+    system.violations = []
+    found = judge(seen)
+    system.assign(found.releases)
+    system._check_releases(found.at_rest)
+    return found, [violation.invariant for violation in system.violations]
+
+
+def test_a_release_counts_though_the_next_controllers_first_commands_were_missed():
+    """The observer hears the new controller late: it may have answered all states between."""
+    seen = host(commands_until=1.0)
+    again = np.array([2.5])
+    seen = replace(
+        seen,
+        command_wall=np.append(seen.command_wall, 100.0 + again),
+        command_stamp=np.append(seen.command_stamp, again),
+        command_valid=np.append(seen.command_valid, True),
+        command_missed=np.append(seen.command_missed, 400),
+    )
+    found, said = released(seen, begin=101.0, end=101.6, recovered=0.9)
+    assert found.releases == []  # when the last command was is not known
+    assert said == []
+
+
+def test_a_host_that_never_lets_go_of_its_muscles():
+    _, said = released(host(), begin=101.0, end=101.6, recovered=0.9)
+    assert said == ["safe state"]

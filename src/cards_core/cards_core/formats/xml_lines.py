@@ -134,7 +134,7 @@ def parse_xml(source: XmlSource, *, name: str | None = None) -> XmlElement:
     title = name or title
     if len(data) > MAX_BYTES:
         raise DescriptionError(
-            f"{len(data)} bytes long", source=title, expected=f"at most {MAX_BYTES} bytes"
+            f"more than {MAX_BYTES} bytes long", source=title, expected="a shorter document"
         )
     if not data.strip():
         raise DescriptionError("is empty", source=title, line=1, expected="an XML document")

@@ -18,6 +18,7 @@ from cards_core.formats.locate import find_model, has_rods
 from cards_core.loop.control_setup import make_control_loop
 from cards_core.parameters.declaration import ParameterSet
 from cards_core.robot.elements import Cylinder, Mesh, Sphere, Wrap
+from cards_core.robot.forward_kinematics import forward_kinematics
 from cards_sim.build import build_host
 from cards_sim.export import exported_mjcf
 from cards_sim.mjcf.cli import main
@@ -333,10 +334,24 @@ def test_from_ours_to_mjcf_and_back_the_numbers_are_the_same(name, tmp_path):
         )
         np.testing.assert_allclose(lengths[0][exact], lengths[1][exact], atol=1e-9)
         np.testing.assert_allclose(jacobians[0][exact], jacobians[1][exact], atol=1e-9)
+    frames = {frame.name: frame for frame in back.frames}
+    for frame in robot.frames:
+        poses = node_pose(robot, frame, tree.home), node_pose(back, frames[frame.name], tree.home)
+        np.testing.assert_allclose(poses[1], poses[0], atol=1e-12)
     for old, new in zip(robot.muscles, back.muscles, strict=True):
         if old.takes_tension:
             assert new.tension_min == pytest.approx(old.tension_min, rel=1e-12)
             assert new.tension_max == pytest.approx(old.tension_max, rel=1e-12)
+
+
+def node_pose(robot, frame, q):
+    """Return the pose of a frame in the world, shape (4, 4)."""
+    node, offset = robot.tree.link_node[frame.link]
+    motion = forward_kinematics(robot.tree, q, np.zeros(robot.tree.nv))
+    out = np.eye(4)
+    out[:3, :3] = motion.rotation[node] @ offset.rotation @ frame.pose.rotation
+    out[:3, 3] = motion.point(node, offset.apply(frame.pose.translation))
+    return out
 
 
 def is_native(muscle, robot):

@@ -73,7 +73,7 @@ def check_links(parent: XmlElement) -> None:
     """
     for count, link in enumerate(parent.children("link")):
         if count >= MAX_LINKS:
-            raise link.error(f"more than {MAX_LINKS} links", "a robot")
+            raise link.error(f"more than {MAX_LINKS} links", f"a robot of at most {MAX_LINKS}")
 
 
 # Inertias of no rigid body -------------------------------------------------------------------

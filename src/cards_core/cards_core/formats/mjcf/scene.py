@@ -435,6 +435,19 @@ def add_sites(body: ET.Element, robot: Robot, link: str, *, sides: bool = False)
                     _add_site(body, f"{muscle.name} {index}", side)
 
 
+def add_frames(body: ET.Element, robot: Robot, link: str) -> None:
+    """Mark the frames on a link by sites of their names.
+
+    Args:
+        body: The ``<body>`` of the link.
+        robot: The robot.
+        link: Name of the link.
+    """
+    for frame in robot.frames:
+        if frame.link == link:
+            add_posed(body, "site", frame.name, frame.pose).set("group", "4")
+
+
 def add_wrap_geoms(body: ET.Element, robot: Robot, link: str) -> None:
     """Add the surfaces of a link that MuJoCo wraps over; they touch and weigh nothing.
 
@@ -531,8 +544,9 @@ def tendon_notes(robot: Robot) -> list[str]:
             notes.append(f"{muscle.name}: it is straight, and touches nothing on its way")
         if not muscle.takes_tension:
             notes.append(f"{muscle.name}: a passive {muscle.kind} has no force")
-        elif muscle.kind != Cable.kind:
-            notes.append(f"{muscle.name}: its {muscle.kind} becomes an ideal source of tension")
+        elif muscle.kind != Cable.kind or getattr(muscle.actuator, "stiffness", None) is not None:
+            kind = "elastic cable" if muscle.kind == Cable.kind else muscle.kind
+            notes.append(f"{muscle.name}: its {kind} becomes an ideal source of tension")
     return notes
 
 

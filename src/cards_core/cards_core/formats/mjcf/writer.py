@@ -37,6 +37,7 @@ from cards_core.formats.mjcf.scene import (
     add_constraint_sites,
     add_constraints,
     add_contacts,
+    add_frames,
     add_geoms,
     add_ground,
     add_posed,
@@ -239,6 +240,7 @@ def to_mjcf(
         add_sites(bodies[name], robot, name, sides=tendons)
         if tendons:
             add_wrap_geoms(bodies[name], robot, name)
+            add_frames(bodies[name], robot, name)
     # after the links, so that coordinates of moving objects come after those of the robot
     objects = parse_world(robot, world_xml)
     world.extend(objects)

@@ -348,11 +348,12 @@ class UrdfReader:
             )
             return "revolute" if kind == "continuous" else kind
         does = "moves freely" if self.mimic == "free" else "is fixed at 0"
+        law = f"{mimic.get('multiplier', '1')} times that one plus {mimic.get('offset', '0')}"
         self.findings.warn(
             "mimic-left-out",
             element.label,
-            f"mimics joint '{shorten(other)}': joints are not coupled here, it {does} "
-            "(see --mimic)",
+            f"mimics joint '{shorten(other)}', {shorten(law)}: joints are not coupled here, it "
+            f"{does} (see --mimic)",
             at=mimic,
         )
         return kind if self.mimic == "free" else "fixed"
