@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,8 +24,10 @@ from cards_core.analysis.muscle_fit.reading import specification_of
 from cards_core.analysis.muscle_fit.result import markdown, not_met, torque_range
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError
-from cards_core.formats import load
+from cards_core.formats import load, read_sdf, to_sdf
+from cards_core.formats.urdf.importer import import_urdf
 
+EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 FORMAT = {"format": "muscle_fit/1"}
 PLANAR_GRID = {"grid": {"joint_1": [-1, 1, 7], "joint_2": [-1, 1, 7]}}
 
@@ -298,6 +301,16 @@ def test_neighbours_on_one_link_stay_apart():
     assert not result.met
     a, b = (point.position for point in result.robot.muscles[0].via_points[-2:])
     assert np.linalg.norm(a - b) > 4e-4
+
+
+def test_bounds_that_begin_within_a_surface_lead_out_of_it():
+    """The place in the bounds that is nearest to the present one is 3 mm deep in the elbow."""
+    source = EXAMPLES / "urdf_arm"
+    robot = import_urdf(source / "arm.urdf", muscles=source / "muscles.yaml").robot
+    point = {"muscle": "biceps", "point": 1, "lower": [0, 0, -0.3], "upper": [0, 0.2, -0.29]}
+    arm = {"muscle": "biceps", "joint": "elbow", "at": [0.2, 1], "values": 0.0}
+    result = fit(robot, {"points": [point], "moment_arms": [arm]}, starts=2).run()
+    read_sdf(to_sdf(result.robot))  # which refuses a point within a surface
 
 
 def test_a_planar_arm_gets_force_closure_at_all_poses():

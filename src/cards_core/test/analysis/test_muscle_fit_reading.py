@@ -1,14 +1,18 @@
 """Specifications of fits: poses, goals, and messages for what cannot be meant."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cards_core.analysis.muscle_fit.reading import read_specification
+from cards_core.analysis.muscle_fit.reading import read_specification, specification_of
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import DescriptionError
 from cards_core.formats import load
+from cards_core.formats.urdf.importer import import_urdf
+
+EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 
 GOOD = """\
 format: muscle_fit/1
@@ -102,6 +106,17 @@ lengths:
     assert (curve.unit, curve.weight, list(curve.wanted)) == ("m", 2.0, [0.1, 0.2])
     assert list(common.tolerance) == [1, 2, 3]
     assert common.along is None
+
+
+def test_bounds_within_a_surface_are_refused():
+    source = EXAMPLES / "urdf_arm"
+    robot = import_urdf(source / "arm.urdf", muscles=source / "muscles.yaml").robot
+    point = {"muscle": "biceps", "point": 1, "lower": [0, 0, -0.3], "upper": [0, 0.02, -0.29]}
+    arm = {"muscle": "biceps", "joint": "elbow", "at": [0.2, 1], "values": 0.0}
+    data = {"format": "muscle_fit/1", "points": [point], "moment_arms": [arm]}
+    words = r"points\[0\]: all that the bounds of point 1 of muscle 'biceps' hold is inside wrap"
+    with pytest.raises(DescriptionError, match=words):
+        specification_of(data, robot)
 
 
 def test_arms_like_those_of_another_robot(tmp_path):

@@ -193,6 +193,23 @@ def test_mimic_is_named():
         import_urdf(text.replace('mimic joint="j"', 'mimic joint="x"'))
 
 
+def test_what_other_programs_write_into_dynamics_and_collisions_is_passed_over():
+    """As in the files of the Franka arm and of TIAGo."""
+    dynamics = '<dynamics D="1" K="7000" damping="0.003" mu_coulomb="0" mu_viscous="16"/>'
+    link = f"""<link name="c">{MASS}<collision><geometry><sphere radius="0.1"/></geometry>
+      <material name="grey"/></collision></link>"""
+    limit = '<limit lower="-1" upper="1" effort="9" velocity="1"/>'
+    model = import_urdf(
+        urdf(
+            joint("revolute", limit + dynamics),
+            joint("fixed", name="k", ends=("b", "c")),
+            extra=link,
+        )
+    )
+    assert model.robot.joint("j").axes[0].damping == 0.003
+    assert len(model.robot.link("c").collisions) == 1
+
+
 def test_limits():
     missing = import_urdf(urdf(joint("revolute")))
     assert "limit-missing" in codes(missing)

@@ -63,12 +63,15 @@ class Clearance:
             if {k, k + 1} & {point for point, _, _ in variables.columns(i)}
         ]
         self._gaps = np.minimum(CLEARANCE, self._distances(variables.start))
-        present = self._depths(variables.start)
+        # as the robot is, not where a search begins: bounds may be elsewhere, within a surface
+        present = self._depths_at(variables.positions_of(robot), {})
         self._allowed = [np.maximum(-CLEARANCE, depths) for depths in present]
 
     def _depths(self, y: Array) -> list[Array]:
         variables = self._specification.variables
-        places, radii = variables.positions(y), variables.radius_values(y)
+        return self._depths_at(variables.positions(y), variables.radius_values(y))
+
+    def _depths_at(self, places: list[Array], radii: dict[str, float]) -> list[Array]:
         out = []
         for i, point, surface, turn, shift in self._pairs:
             resized = surface

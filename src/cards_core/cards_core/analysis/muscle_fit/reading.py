@@ -21,6 +21,7 @@ from cards_core.analysis.muscle_fit.specification import (
     Goal,
     LengthGoal,
     TorqueGoal,
+    wraps_near,
 )
 from cards_core.analysis.muscle_fit.variables import (
     FittedPoint,
@@ -37,6 +38,7 @@ from cards_core.formats.sdf.muscle_path import depth_inside
 from cards_core.paths.layout import Indices, link_layout
 from cards_core.robot.actuators import Ligament
 from cards_core.robot.elements import Cylinder, Sphere, ViaPoint, Wrap
+from cards_core.robot.forward_kinematics import forward_kinematics
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_core.yaml_fields import Document, Field, read_yaml
@@ -168,6 +170,7 @@ class _Reader:
             for muscle in self._muscles(item["muscle"]):
                 for at in self._path_points(item, muscle):
                     point = self._fitted(item, at)
+                    self._check_reach(item, point)
                     for one in (point.at, point.mirror):
                         if one is not None and one in seen:
                             raise item.error(
@@ -244,6 +247,39 @@ class _Reader:
             return FittedPoint(at, *bounds)
         image, signs = self._mirror(item["mirror"], at)
         return FittedPoint(at, *bounds, image, signs)
+
+    def _check_reach(self, item: Field, point: FittedPoint) -> None:
+        """Refuse bounds that lie within a surface beside the point, at home."""
+        robot, at = self._robot, point.at
+        element = robot.muscles[at.muscle].path[at.element]
+        assert isinstance(element, ViaPoint)
+        directions = np.array(np.meshgrid(*3 * [[-1.0, 0.0, 1.0]])).reshape(3, -1).T
+        if point.ball:
+            directions /= np.maximum(np.linalg.norm(directions, axis=1), 1.0)[:, None]
+        places = point.centre + directions * point.size
+        for k, wrap in wraps_near(robot, at.muscle):
+            surface = robot.wrap_surface(wrap.surface)
+            if k != at.point or wrap.inside or surface.link not in robot.tree.link_node:
+                continue
+            seen = [self._at_home(surface.link, element.link, place) for place in places]
+            if all(depth_inside(surface, place) > 0.0 for place in seen):
+                raise item.error(
+                    f"all that the bounds of {self.point_name(at)} hold is inside wrap surface "
+                    f"'{surface.name}' at home",
+                    "bounds that reach out of it",
+                )
+
+    def _at_home(self, link: str, other: str, place: Array) -> Array:
+        """Return a point of another link, or of the world, in coordinates of a link at home."""
+        tree = self._robot.tree
+        motion = forward_kinematics(tree, tree.home, np.zeros(tree.nv))
+        world = place
+        if other in tree.link_node:
+            node, pose = tree.link_node[other]
+            world = motion.point(node, pose.apply(place))
+        node, pose = tree.link_node[link]
+        turn = motion.rotation[node] @ pose.rotation
+        return np.asarray(turn.T @ (world - motion.point(node, pose.translation)))
 
     def _mirror(self, item: Field, at: PathPoint) -> tuple[PathPoint, Array]:
         item.mapping(("muscle", "axis"))

@@ -37,7 +37,9 @@ CLOSED: Mapping[str, Content] = {
     "inertial": _content("origin mass inertia"),
     "visual": _content("origin geometry material", attributes="name"),
     "collision": _content(
-        "origin geometry", ignored="verbose contact_coefficients", attributes="name"
+        "origin geometry",
+        ignored="verbose contact_coefficients material surface max_contacts",
+        attributes="name",
     ),
     "origin": _content(attributes="xyz rpy quat_xyzw"),
     "mass": _content(attributes="value"),
@@ -57,7 +59,7 @@ CLOSED: Mapping[str, Content] = {
     "limit": _content(
         attributes="lower upper effort velocity acceleration deceleration jerk"
     ),
-    "dynamics": _content(attributes="damping friction"),
+    "dynamics": _content(attributes="damping friction D K mu_coulomb mu_viscous"),
     "mimic": _content(attributes="joint multiplier offset"),
 }  # fmt: skip
 """Elements whose content is all that there is."""
