@@ -11,6 +11,7 @@ import math
 import os
 import re
 import stat
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,12 +99,14 @@ class CompiledMjcf:
         spec: The specification, before compilation.
         model: The compiled model; bodies and joints in depth-first order.
         sampled_ranges: MuJoCo did not find the length ranges of its muscles.
+        warnings: What MuJoCo said of the file.
     """
 
     source: MjcfSource
     spec: mujoco.MjSpec
     model: mujoco.MjModel
     sampled_ranges: bool
+    warnings: tuple[str, ...] = ()
 
 
 def read_source(path: Path) -> MjcfSource:
@@ -355,18 +358,25 @@ def compile_file(source: MjcfSource) -> CompiledMjcf:
     """
     if not hasattr(mujoco.MjModel, "nactuator"):
         raise CardsError(f"MuJoCo {mujoco.__version__} is installed (expected: 4.0 or newer)")
-    with quiet_mujoco():
+    with quiet_mujoco(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+
+        def compiled(sampled: bool) -> CompiledMjcf:
+            model = spec.compile()
+            said = dict.fromkeys(" ".join(str(item.message).split()) for item in caught)
+            return CompiledMjcf(source, spec, model, sampled, tuple(said))
+
         try:
             spec = mujoco.MjSpec.from_file(str(source.path))
             spec.memory = -1
             try:
-                return CompiledMjcf(source, spec, spec.compile(), False)
+                return compiled(False)
             except ValueError as error:
                 if "engthrange" not in str(error):
                     raise
             # the range over which a muscle moves decides its parameters only; it is sampled then
             spec.compiler.LRopt.mode = 0
-            return CompiledMjcf(source, spec, spec.compile(), True)
+            return compiled(True)
         except (ValueError, RuntimeError, MemoryError, UnicodeError, mujoco.FatalError) as error:
             raise _explained(source, str(error)) from None
 

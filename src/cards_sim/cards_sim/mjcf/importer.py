@@ -28,6 +28,7 @@ from cards_sim.mjcf.files import CompiledMjcf, compile_file, read_source
 from cards_sim.mjcf.names import Names, pose_of
 from cards_sim.mjcf.shapes import Shapes
 from cards_sim.mjcf.tendons import Paths
+from cards_sim.mujoco_warnings import quiet_mujoco
 
 UNNAMED = "MuJoCo Model"
 """MuJoCo's name of a model without one."""
@@ -72,6 +73,8 @@ def import_mjcf(
     compiled = compile_file(text)
     told("converting", 0.5)
     names = Names(compiled)
+    for said in compiled.warnings:
+        names.findings.note("mujoco", "model", f"MuJoCo says: {said}", source=str(source))
     model = compiled.model
     key = _keyframe(compiled, keyframe)
     qpos = np.array(model.qpos0 if key is None else model.key_qpos[key])
@@ -107,7 +110,8 @@ def import_mjcf(
         )
     told("checking", 0.8)
     doubtful_units(robot, names.findings)
-    with np.errstate(all="ignore"):  # of masses near the end of the range of numbers
+    # of masses near the end of the range of numbers
+    with np.errstate(all="ignore"), quiet_mujoco():
         rows = with_length_errors(drive.rows, compiled, robot, locked)
         inertia = inertia_section(robot)
     sections = (
