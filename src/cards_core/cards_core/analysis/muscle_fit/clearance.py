@@ -7,7 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from cards_core.analysis.muscle_fit.moment_arms import LinkMotion, link_motion
+from cards_core.analysis.muscle_fit.moment_arms import (
+    LinkMotion,
+    between_links,
+    link_motion,
+)
 from cards_core.analysis.muscle_fit.specification import FitSpecification, wraps_near
 from cards_core.analysis.muscle_fit.variables import with_radius
 from cards_core.formats.sdf.muscle_path import depth_inside, inside_problem
@@ -51,7 +55,7 @@ class Clearance:
                 a = index.get(place.link, world)
                 b = index.get(surface.link, world)
                 # at home too: files are refused where a point is inside there
-                both = [_between(one, a, b) for one in (motion, home)]
+                both = [between_links(one, a, b) for one in (motion, home)]
                 turn, shift = (np.concatenate(parts) for parts in zip(*both, strict=True))
                 if a == b:
                     turn, shift = turn[:1], shift[:1]
@@ -107,13 +111,6 @@ class Clearance:
                 change = self.residuals(y + step) - self.residuals(y - step)
                 jacobian[:, k] = change / 2e-6
         return r, jacobian
-
-
-def _between(motion: LinkMotion, a: int, b: int) -> tuple[Array, Array]:
-    """Return rotations and translations from link a to link b, shapes (n, 3, 3) and (n, 3)."""
-    turn = np.einsum("nji,njk->nik", motion.rotation[:, b], motion.rotation[:, a])
-    away = motion.position[:, a] - motion.position[:, b]
-    return turn, np.einsum("nji,nj->ni", motion.rotation[:, b], away)
 
 
 def _neighbours(muscle: Muscle) -> Iterator[int]:

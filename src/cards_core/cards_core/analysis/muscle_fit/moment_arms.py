@@ -79,6 +79,18 @@ def link_motion(robot: Robot, q: Array) -> LinkMotion:
     return out
 
 
+def between_links(motion: LinkMotion, a: int, b: int) -> tuple[Array, Array]:
+    """Return rotations and translations from link a to link b, shapes (n, 3, 3) and (n, 3).
+
+    Args:
+        motion: Of the links.
+        a, b: Indices of links; the last one is the world.
+    """
+    turn = np.einsum("nji,njk->nik", motion.rotation[:, b], motion.rotation[:, a])
+    away = motion.position[:, a] - motion.position[:, b]
+    return turn, np.einsum("nji,nj->ni", motion.rotation[:, b], away)
+
+
 @dataclass(frozen=True, eq=False)
 class Pieces:
     """Straight pieces of one muscle at n poses, between consecutive path points of k points.

@@ -13,6 +13,7 @@ import numpy as np
 
 from cards_core.analysis.conditions.actuation import Actuation
 from cards_core.analysis.muscle_fit.margins import most_facets
+from cards_core.analysis.muscle_fit.moment_arms import between_links, link_motion
 from cards_core.analysis.muscle_fit.poses import PoseReader
 from cards_core.analysis.muscle_fit.specification import (
     ArmGoal,
@@ -38,7 +39,6 @@ from cards_core.formats.sdf.muscle_path import depth_inside
 from cards_core.paths.layout import Indices, link_layout
 from cards_core.robot.actuators import Ligament
 from cards_core.robot.elements import Cylinder, Sphere, ViaPoint, Wrap
-from cards_core.robot.forward_kinematics import forward_kinematics
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
 from cards_core.yaml_fields import Document, Field, read_yaml
@@ -257,29 +257,24 @@ class _Reader:
         if point.ball:
             directions /= np.maximum(np.linalg.norm(directions, axis=1), 1.0)[:, None]
         places = point.centre + directions * point.size
-        for k, wrap in wraps_near(robot, at.muscle):
+        near = [wrap for k, wrap in wraps_near(robot, at.muscle) if k == at.point]
+        if not near:
+            return
+        home = link_motion(robot, robot.tree.home[None])
+        index = {link.name: k for k, link in enumerate(robot.links)}
+        for wrap in near:
             surface = robot.wrap_surface(wrap.surface)
-            if k != at.point or wrap.inside or surface.link not in robot.tree.link_node:
+            if wrap.inside or surface.link not in index:
                 continue
-            seen = [self._at_home(surface.link, element.link, place) for place in places]
+            world = len(index)
+            turn, shift = between_links(home, index.get(element.link, world), index[surface.link])
+            seen = places @ turn[0].T + shift[0]
             if all(depth_inside(surface, place) > 0.0 for place in seen):
                 raise item.error(
                     f"all that the bounds of {self.point_name(at)} hold is inside wrap surface "
                     f"'{surface.name}' at home",
                     "bounds that reach out of it",
                 )
-
-    def _at_home(self, link: str, other: str, place: Array) -> Array:
-        """Return a point of another link, or of the world, in coordinates of a link at home."""
-        tree = self._robot.tree
-        motion = forward_kinematics(tree, tree.home, np.zeros(tree.nv))
-        world = place
-        if other in tree.link_node:
-            node, pose = tree.link_node[other]
-            world = motion.point(node, pose.apply(place))
-        node, pose = tree.link_node[link]
-        turn = motion.rotation[node] @ pose.rotation
-        return np.asarray(turn.T @ (world - motion.point(node, pose.translation)))
 
     def _mirror(self, item: Field, at: PathPoint) -> tuple[PathPoint, Array]:
         item.mapping(("muscle", "axis"))
