@@ -84,7 +84,8 @@ def between_links(motion: LinkMotion, a: int, b: int) -> tuple[Array, Array]:
 
     Args:
         motion: Of the links.
-        a, b: Indices of links; the last one is the world.
+        a: Index of a link; the last one is the world.
+        b: Index of the other one.
     """
     turn = np.einsum("nji,njk->nik", motion.rotation[:, b], motion.rotation[:, a])
     away = motion.position[:, a] - motion.position[:, b]
