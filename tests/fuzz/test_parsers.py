@@ -122,4 +122,4 @@ def test_unknown_reader():
         check=False,
     )
     assert done.returncode == 2
-    assert "no reader 'nothing'; there are sdf, world" in done.stderr
+    assert "no reader 'nothing'; there are xml, yaml, sdf" in done.stderr

@@ -7,6 +7,7 @@ recovered only reads; only `Board.arm` lets commands pass again.
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -75,6 +76,7 @@ class Board:
         self._on_change = on_change
         self._estop: int | None = None  # latched until it is cleared
         self._estop_sent = 0.0
+        self._estop_lock = threading.Lock()
         self._connection = Connection(
             layout,
             on_sample=on_sample,
@@ -137,9 +139,10 @@ class Board:
 
     def _repeat_estop(self) -> None:
         """Repeat an emergency stop that the board does not confirm."""
-        stop, sent = self._estop, time.monotonic() - self._estop_sent
-        if stop is not None and sent > _ESTOP_PERIOD and self._receiver.state != State.ESTOP:
-            self._send_estop(stop)  # until the board says so: a line may swallow it
+        with self._estop_lock:  # one that is cleared meanwhile is not sent any more
+            stop, sent = self._estop, time.monotonic() - self._estop_sent
+            if stop is not None and sent > _ESTOP_PERIOD and self._receiver.state != State.ESTOP:
+                self._send_estop(stop)  # until the board says so: a line may swallow it
 
     def _on_state(self, state: int) -> None:
         self._changed()  # the gate of the line has closed by itself if commands do not act now
@@ -232,7 +235,8 @@ class Board:
         """
         with self._connection.lock:
             self.link.close_gate()
-            stop, self._estop = self._estop, None
+            with self._estop_lock:
+                stop, self._estop = self._estop, None
             try:
                 self._ask_state(Request.CLEAR, {State.DISARMED}, timeout, token=True)
             except CardsError:
@@ -469,6 +473,11 @@ class Board:
     def resets(self) -> int:
         """How often the board restarted since `open`."""
         return self._connection.resets
+
+    @property
+    def estop_ordered(self) -> bool:
+        """Whether `estop` was called and not cleared since."""
+        return self._estop is not None
 
     @property
     def estop_pending(self) -> bool:

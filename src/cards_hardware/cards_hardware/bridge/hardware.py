@@ -98,6 +98,7 @@ class Hardware:
         )
         self._on_event = on_event
         self._armed = self._opened = False
+        self._clearing = False
         self.lines = LineThread()
         self.boards = tuple(
             self._board(item, i, reconnect) for i, item in enumerate(layout.boards)
@@ -190,9 +191,15 @@ class Hardware:
         """Clear latched faults and emergency stops of all boards; arms nothing.
 
         Raises:
-            HardwareError: The cause is still there on a board.
+            HardwareError: The cause is still there on a board; an emergency stop that is left on
+                one stops the others again.
         """
-        self._all("clear")
+        self._clearing = True
+        try:
+            self._all("clear")
+        finally:
+            self._clearing = False
+            self._changed()
 
     def _all(self, what: str) -> None:
         """Ask every board, also if one fails; then raise what the first one raised."""
@@ -224,10 +231,12 @@ class Hardware:
         """The state of a board changed (any thread)."""
         if self._armed and not all(board.armed for board in self.boards):
             self._armed = False  # the others see no more commands and let go by themselves
-            if any(board.state == State.ESTOP for board in self.boards):
-                for board in self.boards:
-                    if board.state != State.ESTOP:
-                        board.estop(EstopReason.OTHER_BOARD)
+        # also while not armed: drives may be on all the same, and somebody may arm next; but boards
+        # are cleared one after the other, and those that wait for it must not stop the first again
+        if not self._clearing and any(board.state == State.ESTOP for board in self.boards):
+            for board in self.boards:
+                if board.state != State.ESTOP and not board.estop_ordered:
+                    board.estop(EstopReason.OTHER_BOARD)
         if self._on_state is not None:
             self._on_state()
 

@@ -328,6 +328,21 @@ def test_an_emergency_stop_of_one_board_stops_all(pair):
     assert pair.one.state == pair.two.state == State.DISARMED
 
 
+def test_an_emergency_stop_of_one_board_stops_those_that_are_not_commanded(pair):
+    hardware = pair.hardware
+    hardware.open()
+    hardware.arm()
+    hardware.relax()
+    pair.two.state = State.ESTOP
+    eventually(lambda: pair.one.state == State.ESTOP)
+    hardware.clear()
+    assert pair.one.state == pair.two.state == State.DISARMED
+    time.sleep(0.1)  # what was cleared stays so
+    assert pair.one.state == pair.two.state == State.DISARMED
+    hardware.arm()
+    assert hardware.status().armed
+
+
 def test_estop_reaches_all_boards(pair):
     hardware = pair.hardware
     hardware.estop()

@@ -192,7 +192,7 @@ def import_robot(
         what = "./cards demo" if has_muscles else "./cards edit"
         place = shlex.quote(str(target))
         print(f"next: {what} {place}")
-        if FIT_TARGETS in getattr(model, "files", {}):
+        if (target / FIT_TARGETS).is_file():
             targets = shlex.quote(str(target / FIT_TARGETS))
             print(f"or:   ./cards fit-muscles {place} {targets} -o fitted    nearer to the file")
     return ExitCode.DONE
