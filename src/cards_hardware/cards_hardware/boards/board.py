@@ -288,9 +288,28 @@ class Board:
         parts += [f"{name}: {', '.join(words)}" for name, words in faults.items()]
         if parts and request is Request.ARM:
             parts.append("clear this before arming")
+        if request is Request.ARM:
+            parts += self._taut_muscles()
         if self._receiver.state not in (State.DISARMED, None):
             parts.insert(0, f"state {state_word(self._receiver.state)}")
         return f" ({'; '.join(parts)})" if parts else ""
+
+    def _taut_muscles(self) -> list[str]:
+        """Return which muscles pull too hard for the board to be armed."""
+        sample, parameter = self.sample, ParameterId.ARM_TENSION
+        try:
+            limit = self.get_parameter(parameter) * parameter.scale
+        except CardsError:
+            return []
+        tensions = () if sample is None else sample.muscles[2].tolist()
+        taut = [
+            f"{name} {tension:.3g} N"
+            for name, tension in zip(self.layout.muscles, tensions, strict=False)
+            if abs(tension) >= limit
+        ]
+        if not taut:
+            return []
+        return [f"arming needs less than {limit:g} N in every muscle: {', '.join(taut)}"]
 
     def _error(self, problem: str) -> BoardError:
         return BoardError(self.layout.name, self.link.port, problem)

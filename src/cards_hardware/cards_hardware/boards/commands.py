@@ -5,10 +5,8 @@ Nothing is sent here: `LineThread.command` sends the parts of all boards, or non
 
 from __future__ import annotations
 
-import functools
 import struct
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -30,39 +28,61 @@ _NEEDED = {
     "pressure": (Caps.PRESSURE, "pressures"),
 }
 
-_CMD_TENSION = MESSAGES["CMD_TENSION"].id
-_TENSION, _SLEW = MESSAGES["CMD_TENSION"].groups[0].fields
-assert _TENSION.quantity is not None
-_PER_NEWTON = round(1.0 / _TENSION.quantity.scale)
+_MAX_MASK = (1 << MAX_MUSCLES) - 1
 
 
-@functools.cache
-def _tension_struct(count: int) -> struct.Struct:
-    return struct.Struct("<I" + (_TENSION.type.code + _SLEW.type.code) * count)
-
-
-def pack_tension(mask: int, tensions: Array, slew: float) -> bytes:
-    """Return the payload of a CMD_TENSION: as `pack` does, with fewer operations.
+class Packer:
+    """Packs a command of some channels: as `pack` does, with fewer operations.
 
     Args:
-        mask: Channels.
-        tensions: One per channel, [N].
-        slew: Slew rate of all tensions, [N/s].
-
-    Raises:
-        ProtocolError: A value does not fit into the message.
+        name: A message with a mask and quantities per channel, whose units are whole fractions.
     """
-    try:
-        rate = round(slew)
-        counts = [round(tension * _PER_NEWTON) for tension in tensions.tolist()]
-        numbers = [number for count in counts for number in (count, rate)]
-        fits = _TENSION.type.invalid not in counts and rate != _SLEW.type.invalid
-        if fits and not mask >> MAX_MUSCLES:
-            return _tension_struct(len(counts)).pack(mask, *numbers)
-    except (struct.error, ValueError, OverflowError):
-        pass  # too large, or no number at all: `pack` says which
-    values = {"mask": mask, "tension": tensions, "slew": np.full(len(tensions), slew)}
-    return pack("CMD_TENSION", values)
+
+    def __init__(self, name: str) -> None:
+        message = MESSAGES[name]
+        (group,) = message.groups
+        quantities = [field.quantity for field in group.fields]
+        self.id = message.id
+        self._name = name
+        self._fields = [field.name for field in group.fields]
+        self._per_unit = [round(1.0 / item.scale) for item in quantities if item is not None]
+        self._invalid = [field.type.invalid for field in group.fields]
+        self._element = "".join(field.type.code for field in group.fields)
+        self._structs: dict[int, struct.Struct] = {}  # by the number of channels
+        assert len(self._per_unit) == len(self._fields)
+
+    def pack(self, mask: int, *columns: Array) -> bytes:
+        """Return the payload.
+
+        Args:
+            mask: Channels.
+            columns: Values of each field, one per channel, in the units of the message.
+
+        Raises:
+            ProtocolError: A value does not fit into the message.
+        """
+        count = len(columns[0])
+        try:
+            numbers = [0] * (len(columns) * count)
+            fits = mask <= _MAX_MASK
+            for i, column in enumerate(columns):
+                per_unit = self._per_unit[i]
+                counts = [round(value * per_unit) for value in column.tolist()]
+                fits = fits and self._invalid[i] not in counts
+                numbers[i :: len(columns)] = counts
+            if fits:
+                return self._struct(count).pack(mask, *numbers)
+        except (struct.error, ValueError, OverflowError):
+            pass  # too large, or no number at all: `pack` says which
+        return pack(self._name, {"mask": mask, **dict(zip(self._fields, columns, strict=True))})
+
+    def _struct(self, count: int) -> struct.Struct:
+        if count not in self._structs:
+            self._structs[count] = struct.Struct("<I" + self._element * count)
+        return self._structs[count]
+
+
+_TENSION, _IMPEDANCE, _PRESSURE = map(Packer, ("CMD_TENSION", "CMD_IMPEDANCE", "CMD_PRESSURE"))
 
 
 class Commands:
@@ -96,8 +116,7 @@ class Commands:
         """
         mask, chosen = finite_channels(tensions)
         rate = 0.0 if slew is None else min(slew, _MAX_SLEW)
-        payload = pack_tension(mask, chosen, rate) if mask else b""
-        return self._link.command(_CMD_TENSION, payload)
+        return self._part(_TENSION, mask, chosen, np.full(len(chosen), rate))
 
     def impedance(self, lengths: Array, rates: Array, tensions: Array) -> BoardCommand:
         """Return a command of set-points of the muscle impedance law.
@@ -111,10 +130,10 @@ class Commands:
             ProtocolError: A value does not fit into the message.
         """
         mask, chosen = finite_channels(lengths)
-        named = ~np.isnan(lengths)
-        values = {"mask": mask, "length": chosen}
-        values |= {"rate": rates[named], "tension": tensions[named]}
-        return self._part("CMD_IMPEDANCE", mask, values)
+        if len(chosen) < len(lengths):
+            named = ~np.isnan(lengths)
+            rates, tensions = rates[named], tensions[named]
+        return self._part(_IMPEDANCE, mask, chosen, rates, tensions)
 
     def lengths(self, lengths: Array) -> BoardCommand:
         """Return a command of lengths from which muscles pull with their stiffness, [m]; as above.
@@ -126,7 +145,7 @@ class Commands:
         """
         named = np.flatnonzero(~np.isnan(lengths)).tolist()
         if not named:
-            return self._part("CMD_IMPEDANCE", 0, {})
+            return self._part(_IMPEDANCE, 0)
         laws = self._handshake.laws
         for row in named:
             if not (laws and laws[row].stiffness > 0.0):
@@ -139,11 +158,10 @@ class Commands:
 
     def pressures(self, pressures: Array) -> BoardCommand:
         """Return a command of pressures, [Pa]; as above."""
-        mask, chosen = finite_channels(pressures)
-        return self._part("CMD_PRESSURE", mask, {"mask": mask, "pressure": chosen})
+        return self._part(_PRESSURE, *finite_channels(pressures))
 
-    def _part(self, name: str, mask: int, values: Mapping[str, Any]) -> BoardCommand:
-        return self._link.command(MESSAGES[name].id, pack(name, values) if mask else b"")
+    def _part(self, packer: Packer, mask: int, *columns: Array) -> BoardCommand:
+        return self._link.command(packer.id, packer.pack(mask, *columns) if mask else b"")
 
     def check_kind(self, kind: str) -> None:
         """Check that the board takes a kind of command. Raises `BoardError`."""
@@ -163,4 +181,6 @@ def mask_of(selected: Iterable[int]) -> int:
 def finite_channels(values: Array) -> tuple[int, Array]:
     """Return the mask of the values that are numbers, and these."""
     chosen = np.flatnonzero(~np.isnan(values))
+    if len(chosen) == len(values):
+        return (1 << len(values)) - 1, values
     return mask_of(chosen.tolist()), values[chosen]

@@ -270,10 +270,12 @@ class BoardHost(Host):
 
     def _send_set_points(self, tensions: Array) -> None:
         """Send T0, with l0 and v0 of the gate; the boards compute the law."""
-        law, nobody = self.gate.impedance, np.isnan(tensions)
-        lengths = np.nan_to_num(law.rest_length)  # without stiffness none is needed
-        lengths[nobody] = np.nan
-        self.hardware.impedance(lengths, np.where(nobody, np.nan, law.rest_rate), tensions)
+        law = self.gate.impedance
+        lengths, rates = law.rest_length.copy(), law.rest_rate.copy()
+        lengths[np.isnan(lengths)] = 0.0  # without stiffness none is needed
+        nobody = np.isnan(tensions)
+        lengths[nobody] = rates[nobody] = np.nan
+        self.hardware.impedance(lengths, rates, tensions)
 
     def change(self, parameters: Mapping[str, Any]) -> None:
         """Take over gains of the impedance law on all boards, or on none.

@@ -231,8 +231,8 @@ class Hardware:
         """The state of a board changed (any thread)."""
         if self._armed and not all(board.armed for board in self.boards):
             self._armed = False  # the others see no more commands and let go by themselves
-        # also while not armed: drives may be on all the same, and somebody may arm next; but boards
-        # are cleared one after the other, and those that wait for it must not stop the first again
+        # also while not armed: drives may be on all the same, or somebody arm next. Boards
+        # are cleared one after the other: one that waits for it must not stop the first again
         if not self._clearing and any(board.state == State.ESTOP for board in self.boards):
             for board in self.boards:
                 if board.state != State.ESTOP and not board.estop_ordered:

@@ -403,6 +403,17 @@ def test_a_refused_arm_says_what_is_in_the_way(session):
     assert not session.board.armed
 
 
+def test_a_refused_arm_names_the_muscles_that_are_pulled_at(session):
+    fake, board = session.fake, session.board
+    fake.refuse["STATE_REQUEST"] = AckCode.STATE
+    fake.parameters[int(ParameterId.ARM_TENSION), 0] = 500
+    fake.tensions[1] = 61.0
+    eventually(lambda: board.sample is not None and board.sample.muscles[2, 1] > 60.0)
+    name = board.layout.muscles[1]
+    with pytest.raises(BoardError, match=f"less than 50 N in every muscle: {name} 61 N"):
+        board.arm()
+
+
 def test_an_arm_request_whose_answer_was_lost_has_worked(session):
     fake = session.fake
     fake.silent_types.add("ACK")

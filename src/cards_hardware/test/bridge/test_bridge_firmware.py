@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
@@ -54,6 +55,17 @@ def change(probe, label):
     return probe.call(ChangeState, "hardware/change_state", transition=request.transition).success
 
 
+def activate(probe, bridge):
+    """Arm the board once the arm, which was let go, hangs: not with a muscle that it pulls at."""
+
+    def hangs():
+        sample = bridge.node.hardware.boards[0].sample
+        return sample is not None and np.abs(sample.muscles[2]).max() < 30.0
+
+    probe.until(hangs, "muscles at rest")
+    return change(probe, "activate")
+
+
 def lifecycle(probe):
     return probe.call(GetState, "hardware/get_state").current_state.label
 
@@ -76,7 +88,7 @@ def test_states_commands_and_an_end_in_order(bench, bridge, probe):
     times = [stamp.sec * 10**9 + stamp.nanosec for stamp in stamps]
     assert sorted(set(times)) == times
     assert len(states[-1].name) == 4
-    assert change(probe, "activate")
+    assert activate(probe, bridge)
     assert state_of(bridge) == State.ARMED
     names = [muscle.name for muscle in ROBOT.muscles]
     probe.publish(JointState(name=names, effort=[50.0] * len(names)), topics.FORCE_COMMAND)
@@ -89,7 +101,7 @@ def test_states_commands_and_an_end_in_order(bench, bridge, probe):
     assert len(bench.relay.frames("CMD_TENSION", "to_board")) == 1
     probe.until(lambda: state_of(bridge) == State.DISARMED, "the drives off", patience=40.0)
     bench.relay.forget()
-    assert change(probe, "activate")
+    assert activate(probe, bridge)
     bridge.stop()
     asked = requests(bench)
     assert asked[0] == Request.ARM
@@ -100,7 +112,7 @@ def test_states_commands_and_an_end_in_order(bench, bridge, probe):
 def test_a_pulled_cable_and_an_emergency_stop_that_waits_for_it(bench, bridge, probe, monkeypatch):
     monkeypatch.setattr(bridge_node, "GRACE", 0.1)
     assert change(probe, "configure")
-    assert change(probe, "activate")
+    assert activate(probe, bridge)
     bench.relay.unplug()
     probe.until(lambda: not bridge.node.active, "the loss")
     probe.until_status("hardware: board arm", Level.ERROR)
@@ -114,7 +126,7 @@ def test_a_pulled_cable_and_an_emergency_stop_that_waits_for_it(bench, bridge, p
     assert not change(probe, "activate")
     answer = probe.call(Trigger, "hardware/clear")
     assert answer.success, answer.message
-    assert change(probe, "activate")
+    assert activate(probe, bridge)
     probe.until_status("hardware: boards", Level.OK, "active")
 
 
@@ -130,4 +142,4 @@ def test_an_emergency_stop_without_a_session_finds_its_way(bench, bridge, probe,
     probe.until(lambda: state_of(bridge) == State.ESTOP, "the state of the board")
     assert not change(probe, "activate")
     assert probe.call(Trigger, "hardware/clear").success
-    assert change(probe, "activate")
+    assert activate(probe, bridge)
