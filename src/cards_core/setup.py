@@ -25,6 +25,7 @@ setup(
             "control/native/*.c",
             "control/mrc/native/*.c",
             "embedded/native/*",
+            "embedded/native/*/*",
             "estimation/native/*.c",
             "paths/contacts/native/*.c",
             "paths/wrapping/native/*.c",

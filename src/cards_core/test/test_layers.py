@@ -63,6 +63,7 @@ USES = {
         "codegen",
         "control",
         "dynamics",
+        "muscles",
         "optimize",
         "robot",
         "trajectories",

@@ -17,8 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--controller",
         metavar="KIND",
-        help="ctc_joint or ctc_operational (default: ctc_operational, if the robot has a frame "
-        "for it)",
+        help="ctc_joint, ctc_operational, impedance or cpg (default: ctc_operational, or "
+        "ctc_joint if the robot has no frame for it)",
     )
     group.add_argument(
         "--precision",

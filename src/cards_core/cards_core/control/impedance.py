@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -79,6 +80,29 @@ LIVE = (
     "rear",
 )
 """Parameters that may be changed while it runs."""
+
+
+@dataclass(frozen=True, eq=False)
+class GaitParts:
+    """Of what the gait of n muscles is made; see `ImpedanceController`.
+
+    Attributes:
+        wave: Whether v0 is a sine wave.
+        factor: Of v0, shape (n,).
+        phase: Likewise, [rad].
+        amplitude: Of v0, [m/s].
+        frequency: [Hz]
+        recorded: Set-points to be replayed; None: none.
+        repeat: Whether they start again at their end.
+    """
+
+    wave: bool
+    factor: Array
+    phase: Array
+    amplitude: float
+    frequency: float
+    recorded: RecordedCommands | None
+    repeat: bool
 
 
 class ImpedanceController(SetPointController):
@@ -184,6 +208,19 @@ class ImpedanceController(SetPointController):
         self._place_set_points(native.told, native.keep)
         native.place_wave(self._factor, self._phase)
         self._native, self.native = native, "yes"
+
+    @property
+    def gait_parts(self) -> GaitParts:
+        """Of what the gait is made."""
+        return GaitParts(
+            wave=self._gait == "sine",
+            factor=self._factor.copy(),
+            phase=self._phase.copy(),
+            amplitude=self._amplitude,
+            frequency=self._frequency,
+            recorded=self._recorded,
+            repeat=self._repeat,
+        )
 
     @classmethod
     def from_parameters(cls, model: ControlModel, parameters: ParameterStore) -> Self:

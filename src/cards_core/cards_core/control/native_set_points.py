@@ -20,6 +20,10 @@ from cards_core.optimize.active_set import REAL
 from cards_core.typing import Array
 
 SET_POINTS = NATIVE / "set_points.c"
+"""Follows `REAL`."""
+
+GAIT = NATIVE / "gait.c"
+"""Follows `SET_POINTS`."""
 
 
 class SetPoints(ctypes.Structure):
@@ -83,7 +87,7 @@ class NativeGait:
     def __init__(
         self, muscles: int, *, wave: bool, recorded: RecordedCommands | None, repeat: bool
     ) -> None:
-        library = program("set-points of the impedance law", (REAL, SET_POINTS, NATIVE / "gait.c"))
+        library = program("set-points of the impedance law", (REAL, SET_POINTS, GAIT))
         self._call = library.cards_gait
         self._call.restype = None
         self._setup = setup = _Gait(wave=wave, repeat=repeat)

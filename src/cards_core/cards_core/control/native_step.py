@@ -34,7 +34,7 @@ from cards_core.control.native_program import (
 )
 from cards_core.dynamics.compiled import CompiledDynamics
 from cards_core.dynamics.interface import Dynamics
-from cards_core.optimize.active_set import REAL, ROWS
+from cards_core.optimize.active_set import DOT, REAL, ROWS
 from cards_core.optimize.daqp_library import SOURCE as DAQP_SOURCE
 from cards_core.optimize.daqp_library import DaqpProgram, LibraryUnknownError
 from cards_core.optimize.goal_program import GoalProgram
@@ -44,7 +44,7 @@ from cards_core.typing import Array
 COMPUTED_TORQUE = NATIVE / "computed_torque.c"
 """What the compiled step and exported controllers have in common."""
 
-SOURCES = (DAQP_SOURCE, REAL, ROWS, COMPUTED_TORQUE, NATIVE / "control_step.c")
+SOURCES = (DAQP_SOURCE, REAL, DOT, ROWS, COMPUTED_TORQUE, NATIVE / "control_step.c")
 """Parts of the program text."""
 
 LOADS = 2

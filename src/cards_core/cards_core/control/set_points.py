@@ -7,6 +7,7 @@ They follow no reference and leave no error: `cards_core.control.impedance` and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -22,6 +23,25 @@ from cards_core.robot.elements import Muscle
 from cards_core.robot.model import Robot
 from cards_core.trajectories.base import Reference
 from cards_core.typing import Array
+
+
+@dataclass(frozen=True, eq=False)
+class SetPointParts:
+    """Of what the set-points of a controller are made, whatever leads them.
+
+    Attributes:
+        muscles: That are told something, n of them.
+        period: Between two changes, [s].
+        tension: T0, shape (n,), [N].
+        rest_length: l0, likewise, [m].
+        home: Lengths at home, likewise, [m].
+    """
+
+    muscles: tuple[Muscle, ...]
+    period: float
+    tension: Array
+    rest_length: Array
+    home: Array
 
 
 class SetPointController(Controller):
@@ -65,6 +85,12 @@ class SetPointController(Controller):
         self.command: Command = (CommandPart("impedance", names, *told_now),)
         still = CommandPart("impedance", names, np.zeros(m), np.full(m, SLACK), np.zeros(m))
         self.relaxed: Command = (still,)
+
+    @property
+    def set_point_parts(self) -> SetPointParts:
+        """What the set-points are now, apart from what a gait or pattern makes of them."""
+        own = (self._tension.copy(), self._rest_length.copy(), self._home.copy())
+        return SetPointParts(self._muscles, self._period, *own)
 
     def place(self, q: Array, qd: Array) -> Array:
         """Return no coordinates: references have none; see `Controller.place`."""

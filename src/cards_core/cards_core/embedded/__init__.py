@@ -1,11 +1,7 @@
 """Controllers as C that needs nothing of CARDS: for microcontrollers and real-time programs."""
 
-from cards_core.embedded.controller import (
-    ControllerExport,
-    NotExportableError,
-    check_exportable,
-    export_controller,
-)
+from cards_core.embedded.controller import check_exportable, export_controller
+from cards_core.embedded.export import ControllerExport, NotExportableError
 from cards_core.embedded.folder import write_controller
 
 __all__ = [

@@ -23,7 +23,9 @@ def number(value: float) -> str:
     return f"(cards_real){float(value)!r}"
 
 
-def array(kind: str, name: str, values: npt.ArrayLike, remark: str = "") -> str:
+def array(
+    kind: str, name: str, values: npt.ArrayLike, remark: str = "", *, missing: bool = False
+) -> str:
     """Return the definition of a constant array; an empty one has one entry, 0.
 
     Args:
@@ -31,13 +33,17 @@ def array(kind: str, name: str, values: npt.ArrayLike, remark: str = "") -> str:
         name: Of the array.
         values: Flattened by rows; finite.
         remark: Put into a comment before it.
+        missing: Whether there may be NaN for what is not known.
 
     Raises:
         ValueError: A number is not finite.
     """
     flat = np.asarray(values).ravel()
     if kind == "cards_real":
-        texts = [number(float(value)) for value in flat]
+        texts = [
+            "(cards_real)NAN" if missing and math.isnan(value) else number(float(value))
+            for value in flat
+        ]
     else:
         texts = [str(int(value)) for value in flat]
     head = f"/* {remark} */\n" if remark else ""

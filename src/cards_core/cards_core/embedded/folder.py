@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cards_core.codegen.toolchain import run_tool
-from cards_core.embedded.controller import FILES, ControllerExport
+from cards_core.embedded.export import FILES, LIBRARY, ControllerExport
 from cards_core.errors import CardsError
 from cards_core.files import writing_together
 
@@ -87,9 +87,9 @@ def microcontroller_report(export: ControllerExport) -> dict[str, Any]:
     flags = "-mcpu=cortex-m4 -mthumb -mfpu=fpv4-sp-d16 -mfloat-abi=hard -std=c99 -O2"
     with tempfile.TemporaryDirectory(prefix="cards-") as scratch:
         work = Path(scratch)
-        for name in ("controller.h", "parameters.h", "controller.c", "model.c"):
+        sources = [name for name in LIBRARY if name in export.files]
+        for name in ("controller.h", "parameters.h", *sources):
             (work / name).write_text(export.files[name], encoding="utf-8")
-        sources = ["controller.c", "model.c"]
         run_tool([compiler, *flags.split(), "-fstack-usage", "-c", *sources], work)
         objects = [source.replace(".c", ".o") for source in sources]
         table = run_tool([size, *objects], work).splitlines()[1:]

@@ -24,6 +24,9 @@ _NATIVE = Path(__file__).parent / "native"
 REAL = _NATIVE / "real.c"
 """The type of numbers; before the others."""
 
+DOT = _NATIVE / "dot.c"
+"""``dot``; follows `REAL`."""
+
 ROWS = _NATIVE / "rows.c"
 """Whether rows are met."""
 

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 from cards_core.codegen.library import load_library
-from cards_core.optimize.active_set import ACTIVE_SET, GOAL_PROGRAM, REAL, ROWS
+from cards_core.optimize.active_set import ACTIVE_SET, DOT, GOAL_PROGRAM, REAL, ROWS
 from cards_core.optimize.goal_program import RELAXATION, ROUNDING, STIFFNESS
 
 WRAPPER = """
@@ -55,7 +55,7 @@ int test_goals(int n, int hard, int goals, int yielding, const real *root,
 def library(single=False):
     """The library, in double or single precision."""
     head = "#define CARDS_SINGLE\n" if single else ""
-    parts = (REAL, ROWS, ACTIVE_SET, GOAL_PROGRAM)
+    parts = (REAL, DOT, ROWS, ACTIVE_SET, GOAL_PROGRAM)
     text = head + "".join(part.read_text() for part in parts) + WRAPPER
     return load_library("the active-set method", text)
 

@@ -16,18 +16,24 @@ def compiler():
     return shutil.which("cc") or shutil.which("gcc")
 
 
+def built(export, folder, extra=()):
+    """Return the library of an export, compiled in a folder."""
+    folder.mkdir(exist_ok=True)
+    for name, text in export.files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    sources = [name for name in ("controller.c", "model.c") if name in export.files]
+    build = ["-shared", "-fPIC", "-o", "controller.so", *sources, "-lm"]
+    flags = [*FLAGS, *os.environ.get("CFLAGS", "").split()]  # of tests/fuzz/sanitize.py
+    subprocess.run([compiler(), *flags, *extra, *build], cwd=folder, check=True)
+    return ctypes.CDLL(str(folder / "controller.so"))
+
+
 class Exported:
     """Builds a controller in a folder and steps it."""
 
     def __init__(self, controller, folder, precision="double", extra=()):
         self.export = export_controller(controller, precision=precision)
-        folder.mkdir(exist_ok=True)
-        for name, text in self.export.files.items():
-            (folder / name).write_text(text, encoding="utf-8")
-        build = ["-shared", "-fPIC", "-o", "controller.so", "controller.c", "model.c", "-lm"]
-        flags = [*FLAGS, *os.environ.get("CFLAGS", "").split()]  # of tests/fuzz/sanitize.py
-        subprocess.run([compiler(), *flags, *extra, *build], cwd=folder, check=True)
-        self.library = ctypes.CDLL(str(folder / "controller.so"))
+        self.library = built(self.export, folder, extra)
         real = np.float64 if precision == "double" else np.float32
         report = self.export.report
         m, j, k = (max(report[n], 1) for n in ("muscles", "motors", "velocities"))
@@ -58,6 +64,37 @@ class Exported:
             given = ctypes.c_void_p(self.reference.ctypes.data)
         at = [ctypes.c_void_p(item.ctypes.data) for item in (self.state, self.command)]
         return self.library.cards_step(at[0], given, at[1])
+
+
+class ExportedSetPoints:
+    """Builds a controller of set-points in a folder and steps it."""
+
+    def __init__(self, controller, folder, precision="double", extra=()):
+        self.export = export_controller(controller, precision=precision)
+        self.library = built(self.export, folder, extra)
+        real = np.float64 if precision == "double" else np.float32
+        m = self.export.report["muscles"]
+        state = [("time", "f8"), ("lengths", real, (m,)), ("tensions", real, (m,))]
+        self.state = np.zeros((), np.dtype(state, align=True))
+        command = [(name, real, (m,)) for name in ("tensions", "lengths", "rates")]
+        self.command = np.zeros((), np.dtype([*command, ("status", "i4")], align=True))
+        self.library.cards_init()
+
+    def step(self, time, lengths=None, tensions=None):
+        """Return the status of a step; the command is in `command`."""
+        self.state["time"] = time
+        if lengths is not None:
+            self.state["lengths"], self.state["tensions"] = lengths, tensions
+        at = [ctypes.c_void_p(item.ctypes.data) for item in (self.state, self.command)]
+        return self.library.cards_step(*at)
+
+    def pull(self, lengths, rates):
+        """Return the tensions of the law for the last command."""
+        values = [np.array(item, dtype=self.command["rates"].dtype) for item in (lengths, rates)]
+        out = np.zeros_like(values[0])
+        at = [ctypes.c_void_p(item.ctypes.data) for item in (self.command, *values, out)]
+        self.library.cards_tensions(*at)
+        return out
 
 
 def exact_tensions(controller):

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self, cast
 
 import numpy as np
@@ -65,6 +66,27 @@ FEEDBACK_TERMS = ("omega", "r", "theta")
 
 _COMPILED = "_refresh", "_feedback", "_towards_goal", "_set_points"
 """Methods that the compiled refresh repeats."""
+
+
+@dataclass(frozen=True, eq=False)
+class PatternParts:
+    """Of what a pattern is made; see `PatternGenerator`.
+
+    Attributes:
+        pattern: As it was read; None: no oscillation.
+        oscillators: One for each muscle.
+        active: Whether they lead v0.
+        feedback: Whether lengths and tensions shape them.
+        goal: Whether a goal gives T0.
+        ramp: Time of starting and stopping, [s].
+    """
+
+    pattern: PatternParameters | None
+    oscillators: Oscillators
+    active: bool
+    feedback: bool
+    goal: bool
+    ramp: float
 
 
 class PatternGenerator(SetPointController):
@@ -152,6 +174,18 @@ class PatternGenerator(SetPointController):
             Signal("feedback", "effort", terms, self._terms.ravel),
         )
         self.reset()
+
+    @property
+    def pattern_parts(self) -> PatternParts:
+        """Of what the pattern is made."""
+        return PatternParts(
+            pattern=self._pattern,
+            oscillators=self.oscillators,
+            active=self._active,
+            feedback=self._with_feedback,
+            goal=bool(self._goal.size),
+            ramp=self._ramp,
+        )
 
     @classmethod
     def from_parameters(cls, model: ControlModel, parameters: ParameterStore) -> Self:

@@ -21,10 +21,13 @@ from cards_core.control.cpg.oscillators import Oscillators
 from cards_core.control.native_program import callable_kernel, compiled, members, place, program
 from cards_core.control.native_set_points import SET_POINTS, SetPoints
 from cards_core.dynamics.interface import Dynamics
-from cards_core.optimize.active_set import REAL, ROWS
+from cards_core.optimize.active_set import DOT, REAL
 from cards_core.typing import Array
 
-SOURCES = (REAL, ROWS, SET_POINTS, Path(__file__).parent / "native" / "pattern.c")
+PATTERN = Path(__file__).parent / "native" / "pattern.c"
+"""Follows `DOT` and `SET_POINTS`."""
+
+SOURCES = (REAL, DOT, SET_POINTS, PATTERN)
 """Parts of the program text."""
 
 

@@ -31,6 +31,8 @@ from cards_core.codegen.library import load_library
 from cards_core.errors import CardsError, ParameterError, ShapeError
 from cards_core.typing import Array
 
+OSCILLATORS = Path(__file__).parent / "native" / "oscillators.c"
+
 TOLERANCE = 1e-10
 """Error of a step, in radians and relative to amplitudes and rates where they exceed one."""
 
@@ -159,6 +161,7 @@ class Oscillators:
         state: theta, r, and r' or omega with feedback, shape (n, 3).
         kind: ``open_loop`` or ``feedback``.
         feedback: F of the last `advance`, shape (n, 3).
+        tolerance, limit: As given.
 
     Raises:
         ParameterError: A coupling names an oscillator that there is not.
@@ -175,6 +178,7 @@ class Oscillators:
         limit: int = LIMIT,
     ) -> None:
         self.parameters, self.couplings = parameters, couplings
+        self.tolerance, self.limit = tolerance, limit
         self.kind = "open_loop" if isinstance(parameters, OpenLoop) else "feedback"
         highest = max(
             (int(a.max()) for a in (couplings.targets, couplings.sources) if a.size), default=-1
@@ -222,6 +226,12 @@ class Oscillators:
         """
         function = ctypes.cast(self._library.oscillators_advance, ctypes.c_void_p)
         return int(function.value or 0), ctypes.addressof(self._c)
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """What the C text computes with, by the names of its structure; state and work apart."""
+        names = ("start", "source", "weight_cos", "weight_sin", "rate", "amplitude", "gains")
+        return {name: self._arrays[name].copy() for name in names}
 
     def command(self, value: float) -> None:
         """Set the descending command d of the open loop; with feedback there is none."""
@@ -300,8 +310,7 @@ class _Oscillators(ctypes.Structure):
 
 @cache
 def _library() -> ctypes.CDLL:
-    source = Path(__file__).parent / "native" / "oscillators.c"
-    library = load_library("oscillators", source.read_text(encoding="utf-8"))
+    library = load_library("oscillators", OSCILLATORS.read_text(encoding="utf-8"))
     library.oscillators_advance.argtypes = [ctypes.POINTER(_Oscillators), ctypes.c_double]
     library.oscillators_advance.restype = ctypes.c_long
     return library

@@ -42,7 +42,7 @@ from cards_core.control.native_step import LOADS
 from cards_core.dynamics.differences import geodesic_muscles
 from cards_core.dynamics.interface import Dynamics
 from cards_core.muscles.impedance import SLACK
-from cards_core.optimize.active_set import REAL, ROWS
+from cards_core.optimize.active_set import DOT, REAL
 from cards_core.optimize.daqp_library import SOURCE as DAQP_SOURCE
 from cards_core.optimize.daqp_library import DaqpProgram, LibraryUnknownError
 from cards_core.optimize.qp_backends import DaqpSolver
@@ -50,7 +50,7 @@ from cards_core.typing import Array
 
 _LIMITS = "soft", "hard", "heat_rate", "tension_share", "tension_rate", "recovery_rate", "largest"
 
-SOURCES = (DAQP_SOURCE, REAL, ROWS, Path(__file__).parent / "native" / "relaxation.c")
+SOURCES = (DAQP_SOURCE, REAL, DOT, Path(__file__).parent / "native" / "relaxation.c")
 """Parts of the program text."""
 
 

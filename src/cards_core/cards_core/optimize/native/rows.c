@@ -1,10 +1,5 @@
-/* Whether the rows of a program are met; see `cards_core.optimize.goal_program.GoalProgram`. */
-
-static real dot(long n, const real *a, const real *b) {
-  real sum = n > 0 ? a[0]*b[0] : 0;
-  for (long i = 1; i < n; i++) sum += a[i]*b[i];
-  return sum;
-}
+/* Whether the rows of a program are met; see `cards_core.optimize.goal_program.GoalProgram`. Follows
+   the text of ``dot.c``. */
 
 /* Whether residuals are told fast to be rounding. */
 static int rounded(long count, const real *missing, const real *right, real rounding) {

@@ -1,6 +1,6 @@
 /* A refresh of a pattern generator: feedback, oscillators, set-points; see
    `cards_core.control.cpg.controller`, whose Python form is the reference. Follows the texts of
-   ``real.c``, ``rows.c`` and ``set_points.c``; the oscillators are those of ``oscillators.c``. */
+   ``real.c``, ``dot.c`` and ``set_points.c``; the oscillators are those of ``oscillators.c``. */
 
 /* h = s(W1 (x, -1)), y = s(W2 (h, -1)); see `cards_core.control.cpg.network`. */
 typedef struct {

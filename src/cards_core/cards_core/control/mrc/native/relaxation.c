@@ -1,6 +1,6 @@
 /* The blocks of muscle relaxation control that are due at a state; see
    `cards_core.control.mrc.controller`, whose Python form is the reference. Follows the texts of
-   ``daqp.c``, ``real.c`` and ``rows.c``. Operations are those of the Python form in the same
+   ``daqp.c``, ``real.c`` and ``dot.c``. Operations are those of the Python form in the same
    order: the same bits. */
 typedef void (*kernel_t)(real *io);
 

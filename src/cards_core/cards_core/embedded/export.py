@@ -1,0 +1,136 @@
+"""What exported controllers have in common: their files, what is told of them, their texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cards_core.codegen.emit import Precision
+from cards_core.embedded import c_text
+from cards_core.errors import CardsError
+
+NATIVE = Path(__file__).parent / "native"
+
+PLAIN = (
+    "Makefile",
+    "CMakeLists.txt",
+    "stm32f405_startup.c",
+    "stm32f405.ld",
+)
+"""Files that are the same for all robots; two of them name the sources of the library."""
+
+LIBRARY = ("controller.c", "model.c")
+"""Sources of the library; not every controller has a model."""
+
+FILES = (
+    *PLAIN,
+    *LIBRARY,
+    "README.md",
+    "controller.h",
+    "curve.h",
+    "main.c",
+    "parameters.h",
+)
+"""All files that a controller may have."""
+
+
+class NotExportableError(CardsError):
+    """A controller has no form in C; the message is the reason."""
+
+
+@dataclass(frozen=True)
+class ControllerExport:
+    """Files of a controller.
+
+    Attributes:
+        files: Name within the folder to text.
+        report: What it is, JSON-ready: ``robot``, ``controller``, ``precision``, ``muscles``,
+            ``bytes`` of all texts; of computed torque ``coordinates``, ``velocities``, ``motors``,
+            ``task``, ``variables`` and ``equations`` of the program, ``operations`` of the model,
+            ``curve``; of set-points ``period`` [s], ``pattern``, ``feedback``.
+    """
+
+    files: dict[str, str]
+    report: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts of one kind of controller.
+
+    Args:
+        folder: With ``controller.h``, ``main.c``, ``README.md``, below `NATIVE`.
+        report: What the controller is, see `ControllerExport`.
+    """
+
+    folder: str
+    report: dict[str, Any]
+
+    @property
+    def head(self) -> str:
+        """The first line of every file."""
+        name = "{controller} of {robot}, {precision} precision".format(**self.report)
+        return f"/* {comment(name)}; written by ./cards export controller. */\n"
+
+    def read(self, name: str) -> str:
+        """Return one of the texts of this kind."""
+        return (NATIVE / self.folder / name).read_text(encoding="utf-8")
+
+    def header(self, sizes: Mapping[str, int], marks: Mapping[str, str]) -> str:
+        """Return ``controller.h``.
+
+        Args:
+            sizes: Constants with the prefix ``CARDS_``.
+            marks: What stands in the text between two ``@``, and what comes there.
+        """
+        precision: Precision = self.report["precision"]
+        text = f"#define CARDS_ROBOT {c_text.quoted(self.report['robot'])}\n"
+        text += f"#define CARDS_CONTROLLER {c_text.quoted(self.report['controller'])}\n"
+        text += f"typedef {'float' if precision == 'single' else 'double'} cards_real;\n\n"
+        text += "".join(c_text.define(f"CARDS_{name}", size) for name, size in sizes.items())
+        return self.head + _filled(self.read("controller.h"), {"SIZES": text, **marks})
+
+    def controller(self, sources: Sequence[Path], steps: Sequence[str]) -> str:
+        """Return ``controller.c``.
+
+        Args:
+            sources: Texts before the parameters.
+            steps: Names of texts of this kind behind them.
+        """
+        single = "#define CARDS_SINGLE\n" if self.report["precision"] == "single" else ""
+        parts = [source.read_text(encoding="utf-8") for source in sources]
+        parts += ['#include "parameters.h"\n', *map(self.read, steps)]
+        return f'{self.head}{single}#include "controller.h"\n\n' + "\n".join(parts)
+
+    def export(self, files: Mapping[str, str]) -> ControllerExport:
+        """Return all files.
+
+        Args:
+            files: Those that depend on the robot.
+        """
+        library = " ".join(name for name in LIBRARY if name in files)
+        plain = {
+            name: _filled((NATIVE / name).read_text(encoding="utf-8"), {"LIBRARY": library})
+            for name in PLAIN
+        }
+        marks = {
+            name.upper(): ", ".join(value) if isinstance(value, list) else str(value)
+            for name, value in self.report.items()
+        }
+        readme = _filled(self.read("README.md"), marks)
+        every = {**plain, "main.c": self.read("main.c"), "README.md": readme, **files}
+        report = {**self.report, "bytes": sum(len(text.encode()) for text in every.values())}
+        return ControllerExport(dict(sorted(every.items())), report)
+
+
+def comment(text: str) -> str:
+    """Return a name that cannot end a comment."""
+    return text.replace("*/", "* /").replace("\n", " ")
+
+
+def _filled(text: str, marks: Mapping[str, str]) -> str:
+    for name, value in marks.items():
+        text = text.replace(f"@{name}@", value)
+    return text
