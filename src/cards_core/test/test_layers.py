@@ -60,6 +60,7 @@ USES = {
     },
     "loop": {"control", "formats", "muscles", "parameters", "paths", "robot", "trajectories"},
     "embedded": {
+        "body_image",
         "codegen",
         "control",
         "dynamics",

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--controller",
         metavar="KIND",
-        help="ctc_joint, ctc_operational, impedance or cpg (default: ctc_operational, or "
+        help="ctc_joint, ctc_operational, mrc, impedance or cpg (default: ctc_operational, or "
         "ctc_joint if the robot has no frame for it)",
     )
     group.add_argument(

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from cards_core.codegen.emit import Precision
-from cards_core.codegen.kernel import Layout
 from cards_core.control.base import QpController
 from cards_core.control.native_step import COMPUTED_TORQUE, StepParts, TaskParts
 from cards_core.dynamics.differences import geodesic_muscles
@@ -28,7 +27,7 @@ from cards_core.embedded.export import (
     Texts,
     comment,
 )
-from cards_core.embedded.model_text import FRAME, STATE, ModelText, model_text
+from cards_core.embedded.model_text import model_text
 from cards_core.optimize.active_set import ACTIVE_SET, DOT, GOAL_PROGRAM, REAL, ROWS
 from cards_core.optimize.goal_program import RELAXATION, ROUNDING, STIFFNESS
 from cards_core.optimize.qp import QP_INFINITY
@@ -94,7 +93,7 @@ def export_computed_torque(
     return texts.export(
         {
             "controller.h": _header(texts, own, task),
-            "parameters.h": texts.head + _parameters(own, parts, precision) + _places(model),
+            "parameters.h": texts.head + _parameters(own, parts, precision) + model.places,
             "model.c": f"{texts.head}{model.text}",
             "controller.c": texts.controller(sources, ["steps.c"]),
             "curve.h": texts.head + curve_text(curve, own.output.error.size, unit, size),
@@ -261,30 +260,4 @@ def _task(task: TaskParts | None) -> str:
         ("pull_weight", None if task is None else task.pull_weight),
     ):
         text += c_text.array(real, name, [] if values is None else values)
-    return text
-
-
-def _places(model: ModelText) -> str:
-    """Return where the quantities of the model are in its buffers."""
-    text = "\n/* The model: buffers of inputs q, qd and then outputs. */\n"
-    text += f"void cards_{STATE}(cards_real *io);\nvoid cards_{FRAME}(cards_real *io);\n"
-    state = {
-        "MASS": "mass_matrix",
-        "CORIOLIS": "coriolis",
-        "GRAVITY": "gravity",
-        "LENGTHS": "muscle_lengths",
-        "JACOBIAN": "muscle_jacobian",
-    }
-    frame = {"POSITION": "position", "JACOBIAN": "jacobian", "BIAS": "bias"}
-    text += _slots("STATE", model.state, state)
-    return text + _slots("FRAME", model.frame, frame)
-
-
-def _slots(prefix: str, layout: Layout | None, titles: dict[str, str]) -> str:
-    starts = {slot.name: slot.start for slot in layout.outputs} if layout else {}
-    # without a frame its functions are never called, but they are there
-    size = "(CARDS_COORDINATES + CARDS_VELOCITIES)" if layout is None else layout.size
-    text = c_text.define(f"{prefix}_NUMBERS", size)
-    for name, title in titles.items():
-        text += c_text.define(f"{prefix}_{name}", starts.get(title, 0))
     return text

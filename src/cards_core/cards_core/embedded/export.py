@@ -74,9 +74,13 @@ class Texts:
         name = "{controller} of {robot}, {precision} precision".format(**self.report)
         return f"/* {comment(name)}; written by ./cards export controller. */\n"
 
+    def path(self, name: str) -> Path:
+        """Return where one of the texts of this kind is."""
+        return NATIVE / self.folder / name
+
     def read(self, name: str) -> str:
         """Return one of the texts of this kind."""
-        return (NATIVE / self.folder / name).read_text(encoding="utf-8")
+        return self.path(name).read_text(encoding="utf-8")
 
     def header(self, sizes: Mapping[str, int], marks: Mapping[str, str]) -> str:
         """Return ``controller.h``.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from cards_core.codegen.emit import Precision, emit_function, entry_point, preamble
 from cards_core.codegen.kernel import Kernel, Layout, kernel_function, layout_of
 from cards_core.dynamics.symbolic import symbolic_kernels
+from cards_core.embedded import c_text
 from cards_core.robot.model import Robot
 
 STATE, FRAME = "state_kernel", "frame_kernel"
@@ -35,6 +36,21 @@ class ModelText:
     state: Layout
     frame: Layout | None
     operations: int
+
+    @property
+    def places(self) -> str:
+        """Constants that say where the quantities of the model are in its buffers."""
+        text = "\n/* The model: buffers of inputs q, qd and then outputs. */\n"
+        text += f"void cards_{STATE}(cards_real *io);\nvoid cards_{FRAME}(cards_real *io);\n"
+        state = {
+            "MASS": "mass_matrix",
+            "CORIOLIS": "coriolis",
+            "GRAVITY": "gravity",
+            "LENGTHS": "muscle_lengths",
+            "JACOBIAN": "muscle_jacobian",
+        }
+        frame = {"POSITION": "position", "JACOBIAN": "jacobian", "BIAS": "bias"}
+        return text + _slots("STATE", self.state, state) + _slots("FRAME", self.frame, frame)
 
 
 def model_text(robot: Robot, frame: str | None, precision: Precision) -> ModelText:
@@ -67,3 +83,13 @@ def _function(kernel: Kernel, symbol: str) -> tuple[str, Layout, int]:
     emitted = emit_function(function, symbol, layout)
     text = "\n".join([*emitted.parts, emitted.main, entry_point(symbol, layout, 1)])
     return text, layout, int(function.n_instructions())
+
+
+def _slots(prefix: str, layout: Layout | None, titles: dict[str, str]) -> str:
+    starts = {slot.name: slot.start for slot in layout.outputs} if layout else {}
+    # without a frame its functions are never called, but they are there
+    size = "(CARDS_COORDINATES + CARDS_VELOCITIES)" if layout is None else layout.size
+    text = c_text.define(f"{prefix}_NUMBERS", size)
+    for name, title in titles.items():
+        text += c_text.define(f"{prefix}_{name}", starts.get(title, 0))
+    return text

@@ -297,8 +297,6 @@ def test_what_has_no_form_in_c_is_refused(made, reason):
 def test_kinds_and_precisions_are_checked():
     with pytest.raises(UnknownNameError, match="ctc_joint"):
         check_exportable("ctc")
-    with pytest.raises(NotExportableError, match="controller 'mrc' has no form in C"):
-        check_exportable("mrc")
     with pytest.raises(UnknownNameError, match="single"):
         export_controller(make("ctc_joint", "planar_2r"), precision="half")
 

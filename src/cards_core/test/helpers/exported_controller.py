@@ -97,6 +97,39 @@ class ExportedSetPoints:
         return out
 
 
+class ExportedRelaxation:
+    """Builds muscle relaxation control in a folder and steps it."""
+
+    def __init__(self, controller, folder, extra=()):
+        self.export = export_controller(controller)
+        self.library = built(self.export, folder, extra)
+        m, n = (self.export.report[name] for name in ("muscles", "coordinates"))
+        state = [("time", "f8"), ("q", "f8", (n,)), ("qd", "f8", (n,))]
+        per_muscle = ("lengths", "rates", "tensions", "temperatures")
+        state += [(name, "f8", (m,)) for name in per_muscle]
+        self.state = np.zeros((), np.dtype([*state, ("has_temperatures", "i4")], align=True))
+        per_muscle = ("tensions", "lengths", "wanted", "necessary", "released")
+        command = [(name, "f8", (m,)) for name in per_muscle]
+        command += [("status", "i4"), ("residual", "f8")]
+        self.command = np.zeros((), np.dtype(command, align=True))
+        self.library.cards_init()
+
+    def step(self, state, pose=None):
+        """Return the status of a step; the command is in `command`."""
+        own = self.state
+        own["time"], own["q"], own["qd"] = state.time, state.q, state.qd
+        own["lengths"], own["tensions"] = state.muscle_lengths, state.tensions
+        own["rates"] = np.nan if state.muscle_rates is None else state.muscle_rates
+        own["has_temperatures"] = state.temperatures is not None
+        own["temperatures"] = np.nan if state.temperatures is None else state.temperatures
+        held = None
+        if pose is not None:
+            self._pose = np.array(pose, dtype=float)
+            held = ctypes.c_void_p(self._pose.ctypes.data)
+        at = [ctypes.c_void_p(item.ctypes.data) for item in (own, self.command)]
+        return self.library.cards_step(at[0], held, at[1])
+
+
 def exact_tensions(controller):
     """Tensions of the present program of a controller, solved with forty digits.
 

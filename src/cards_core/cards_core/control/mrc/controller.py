@@ -114,6 +114,7 @@ class MuscleRelaxationControl(Controller):
         state: Of the relaxation; `Relaxation.dl` is what was released.
         protection: How far muscles have given way to heat.
         necessary: Tensions that the present pose needs, shape (m,), [N].
+        block_parts: Of what the blocks are made.
         native: See `Controller`; `cards_core.control.mrc.native_blocks` has the compiled form. The
             pose, where it is estimated, and joint forces of passive muscles and of forces to exert
             are computed before, the same for both forms.
@@ -253,20 +254,21 @@ class MuscleRelaxationControl(Controller):
             "rest_lengths": self._rest_lengths,
             "held_offsets": self._held_offsets,
         }
+        self.block_parts = BlockParts(
+            dynamics=self._dynamics,
+            image=self.image,
+            present=self._solver,
+            wanted=self._forward,
+            output=self.output,
+            hand_over=self._hand_over,
+            arrays=arrays,
+            period=self._period,
+            model_period=self._model_period,
+            letting_go=LETTING_GO,
+        )
         try:
             own_methods(self, MuscleRelaxationControl, _COMPILED)
-            parts = BlockParts(
-                dynamics=self._dynamics,
-                image=self.image,
-                present=self._solver,
-                wanted=self._forward,
-                output=self.output,
-                hand_over=self._hand_over,
-                arrays=arrays,
-                period=self._period,
-                letting_go=LETTING_GO,
-            )
-            self._native, self.native = NativeBlocks(parts), "yes"
+            self._native, self.native = NativeBlocks(self.block_parts), "yes"
         except NotNativeError as error:
             self._not_native(str(error))
 

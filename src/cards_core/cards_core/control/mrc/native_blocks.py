@@ -50,7 +50,10 @@ from cards_core.typing import Array
 
 _LIMITS = "soft", "hard", "heat_rate", "tension_share", "tension_rate", "recovery_rate", "largest"
 
-SOURCES = (DAQP_SOURCE, REAL, DOT, Path(__file__).parent / "native" / "relaxation.c")
+RELAXATION = Path(__file__).parent / "native" / "relaxation.c"
+"""Follows `DOT` and a text with ``daqp_t``."""
+
+SOURCES = (DAQP_SOURCE, REAL, DOT, RELAXATION)
 """Parts of the program text."""
 
 
@@ -66,7 +69,8 @@ class BlockParts:
         hand_over: Whose lead is used.
         arrays: ``bias``, ``stiffness``, ``most``, ``rest_lengths``, ``held_offsets`` of every
             muscle, shape (m,); they stay the same.
-        period: Of the blocks, [s].
+        period: Of relaxation and safety, [s].
+        model_period: Of the model's block, [s].
         letting_go: How fast muscles lengthen once one was too hot, [m/s].
     """
 
@@ -78,6 +82,7 @@ class BlockParts:
     hand_over: HandOver
     arrays: Mapping[str, Array]
     period: float
+    model_period: float
     letting_go: float
 
 

@@ -23,6 +23,10 @@ TENSION_WEIGHT = 1e-5
 TORQUE_WEIGHT = 1.0
 """Published w2, [1/(Nm)^2]."""
 
+AT_BOUND = 1e-9
+"""Tensions this near to a limit are at it, [N]: rounding must not tell muscles apart that are all
+needed no more than at all."""
+
 
 class NecessaryTension:
     """Solves the program of the module for one robot after the other pose.
@@ -98,6 +102,7 @@ class NecessaryTension:
         np.negative(torque, out=solver.row_upper)
         result = solver.solve()
         self.failed = result.method is not QpMethod.SOLVER
-        self.tensions[:] = result.x
+        x, low, up = result.x, solver.lower_bounds, solver.upper_bounds
+        self.tensions[:] = np.where(x <= low + AT_BOUND, low, np.where(x >= up - AT_BOUND, up, x))
         np.negative(result.residual, out=self.missing)
         return self.tensions

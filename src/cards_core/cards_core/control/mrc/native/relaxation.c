@@ -55,6 +55,9 @@ typedef struct {
 
 enum { SETTLED = 1, NOT_SETTLED = 0 };
 
+/* [N]: tensions this near to a bound are at it; see `NecessaryTension` */
+#define AT_BOUND 1e-9
+
 static int all_finite(long n, const real *x) { return isfinite(dot(n, x, x)); }
 
 /* Find the tensions that a pose needs; return whether they were found. */
@@ -76,8 +79,8 @@ static int needs(const relaxation_t *s, pose_t *p, const real *q) {
   if (!all_finite(p->data_size, p->data) || cards_daqp_solve(&p->program) < DAQP_OPTIMAL) return 0;
   for (long j = 0; j < m; j++) {
     real x = p->program.x[j];
-    if (x < p->low[j]) x = p->low[j];
-    if (x > p->up[j]) x = p->up[j];
+    if (x <= p->low[j] + AT_BOUND) x = p->low[j];
+    if (x >= p->up[j] - AT_BOUND) x = p->up[j];
     p->tensions[j] = x;
   }
   for (long i = 0; i < nv; i++)
