@@ -16,6 +16,10 @@ import numpy as np
 from cards_core.errors import CardsError, ShapeError, UnknownNameError
 from cards_core.typing import Array
 
+LARGEST = 1e16
+"""SDFormat's stand-in for infinity: limits from here on are infinite, other numbers refused, in
+all files."""
+
 # Kinds of objects ------------------------------------------------------------------------------
 
 

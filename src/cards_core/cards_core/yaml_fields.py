@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import yaml
 
+from cards_core.checks import LARGEST
 from cards_core.errors import DescriptionError
 from cards_core.files import file_problem
 from cards_core.names import EXPECTED, name_problem
@@ -24,9 +25,6 @@ Place: TypeAlias = tuple[str | int, ...]
 MAX_DEPTH = 30
 MAX_VALUES = 200_000
 """Guards against aliases that expand without end."""
-
-LARGEST = 1e16
-"""Numbers from here on are infinite in an SDF; none that is meant is as large."""
 
 MAX_BYTES = 16_000_000
 """Largest file: more than `MAX_VALUES` take, and a guard against devices that never end."""

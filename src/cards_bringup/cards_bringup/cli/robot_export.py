@@ -134,7 +134,7 @@ def _text(kind: str, robot: Robot, copies: MeshCopies | None) -> tuple[str, list
     """Return a robot as text that names the copies of its meshes, and what to say about it."""
     from cards_core.formats import to_sdf
     from cards_core.formats.mesh_copies import elsewhere, with_meshes
-    from cards_core.formats.urdf.writer import to_urdf
+    from cards_core.formats.urdf.writer import left_out, to_urdf
 
     if kind == "mjcf":
         from cards_sim.export import exported_mjcf
@@ -146,37 +146,9 @@ def _text(kind: str, robot: Robot, copies: MeshCopies | None) -> tuple[str, list
         robot = with_meshes(robot, copies.uri)
     if kind == "sdf":
         return to_sdf(robot), notes
-    notes = [*_left_out_of_urdf(robot), *notes]
+    notes = [*left_out(robot), *notes]
     # without a source relative paths stay as they are
     return to_urdf(robot if copies is None else replace(robot, source=None)), notes
-
-
-URDF_GRAVITY = (0.0, 0.0, -9.81)
-"""What an imported URDF gets, [m/s^2]; -9.8, SDF's default, is near enough to say nothing."""
-
-
-def _left_out_of_urdf(robot: Robot) -> list[str]:
-    """Return what URDF has no place for, a line each."""
-    from cards_core.robot.motors import motors_of
-
-    tree = robot.tree
-    parts = {
-        "muscle": len(robot.muscles),
-        "frame": len(robot.frames),
-        "joint motor": len(motors_of(tree)),
-    }
-    notes = [
-        f"{count} {what}{'' if count == 1 else 's'} left out: URDF has none"
-        for what, count in parts.items()
-        if count
-    ]
-    if max(abs(a - b) for a, b in zip(robot.gravity, URDF_GRAVITY, strict=True)) > 0.02:
-        gravity = " ".join(f"{value:g}" for value in robot.gravity)
-        usual = " ".join(f"{value:g}" for value in URDF_GRAVITY)
-        notes.append(f"gravity {gravity} m/s^2 left out: robots in URDF get {usual}")
-    if (tree.home != tree.neutral()).any():
-        notes.append("home left out: robots in URDF begin at zero")
-    return notes
 
 
 def _write_caspr(args: argparse.Namespace, robot: Robot) -> tuple[list[Path], list[str]]:

@@ -35,7 +35,11 @@ def test_writes_a_library_and_reports(tmp_path, capsys, options):
     ("options", "reason"),
     [
         (["planar_2r"], "several files (expected: -o and a folder)"),
-        (["planar_2r", "-o", "x", "--controller", "mrc"], "'mrc' has no form in C (expected: "),
+        (["planar_2r", "-o", "x", "--controller", "mrc"], "has no stiffness to be held by"),
+        (
+            ["tetraspine", "-o", "x", "--controller", "mrc"],
+            "ball joints or free links, which the C form of controller 'mrc' does not know",
+        ),
         (["planar_2r", "-o", "x", "--controller", "ctc"], "ctc_joint"),
         (["wrap_elbow", "-o", "x"], "has muscles that take no tension"),
         (["planar_2r", "-o", "x", "--params-file", "none.yaml"], "none.yaml"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cards_core.checks import LARGEST
 from cards_core.errors import DescriptionError
 from cards_core.tensegrity import kinds
 from cards_core.tensegrity.assembly import Assembly, assemble
@@ -20,7 +21,7 @@ from cards_core.tensegrity.solids import Rigid
 from cards_core.tensegrity.structure import Anchor, Body, Cable, Structure
 from cards_core.tensegrity.units import LENGTHS
 from cards_core.typing import Vector3
-from cards_core.yaml_fields import LARGEST, Field, Place
+from cards_core.yaml_fields import Field, Place
 
 TIE = 1e-9
 """Relative difference of distances below which the rod that is built first is the nearer."""

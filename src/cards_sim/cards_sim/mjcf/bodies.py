@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 
-from cards_core.formats.sdf.values import LARGEST
+from cards_core.checks import LARGEST
 from cards_core.robot.elements import (
     WORLD,
     Inertia,

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import mujoco
 
+from cards_core.checks import LARGEST
 from cards_core.errors import CardsError, DescriptionError
 from cards_core.formats.imports.next_command import refuse_cad, wrong_root
-from cards_core.formats.sdf.values import LARGEST
 from cards_core.formats.xml_lines import XmlElement, parse_xml, shorten
 from cards_core.named_files import Confinement, import_confinement
 from cards_sim.mujoco_warnings import quiet_mujoco

@@ -9,13 +9,13 @@ from fnmatch import fnmatchcase
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
+from cards_core.checks import LARGEST
 from cards_core.errors import DescriptionError
 from cards_core.formats.cad.assembly import Assembly, Component, Solid
 from cards_core.formats.cad.config import BodyEntry, Config
 from cards_core.formats.cad.materials import DEFAULT, DENSITIES, PLAUSIBLE
 from cards_core.formats.imports.findings import SAFE, FindingList, NameTable, safe_name
 from cards_core.formats.imports.markers import Marker, meant_marker, misspelt, parse_marker
-from cards_core.formats.sdf.values import LARGEST
 from cards_core.robot.elements import Collision, Inertia, Link, Mesh, Visual
 from cards_core.robot.inertia import inertia_problem
 from cards_core.robot.model import add_inertia, move_inertia

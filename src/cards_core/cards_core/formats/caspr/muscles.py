@@ -17,12 +17,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from cards_core.checks import LARGEST
 from cards_core.dynamics.interface import make_dynamics
 from cards_core.formats.caspr.cables import NOT_IN_CASPR, PASSIVE, PULLEYS, Cable, CableSet
 from cards_core.formats.imports.findings import FindingList
 from cards_core.formats.sdf.checks import home_poses
 from cards_core.formats.sdf.muscle_path import pulley_problem
-from cards_core.formats.sdf.values import LARGEST
 from cards_core.robot.actuators import Actuator, Ligament
 from cards_core.robot.actuators import Cable as CableActuator
 from cards_core.robot.elements import Muscle, PathElement, Pulley, ViaPoint

@@ -9,13 +9,11 @@ from difflib import get_close_matches
 
 import numpy as np
 
+from cards_core.checks import LARGEST
 from cards_core.errors import DescriptionError
 from cards_core.formats.xml_lines import XmlElement, shorten
 from cards_core.spatial import Pose, quaternion_matrix, rpy_matrix
 from cards_core.typing import Array
-
-LARGEST = 1e16
-"""SDFormat's stand-in for infinity; limits at or beyond it are infinite, other numbers refused."""
 
 # float() also takes "1_000", "nan" and the digits of every script
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)

@@ -38,6 +38,7 @@ import numpy as np
 
 from cards_core.errors import UnknownNameError
 from cards_core.formats.sdf.elements import THIN, mesh_path, numbers, rotation_to
+from cards_core.formats.sdf.reader import GRAVITY
 from cards_core.robot.elements import (
     AXES_PER_KIND,
     WORLD,
@@ -57,6 +58,7 @@ from cards_core.robot.elements import (
     Visual,
 )
 from cards_core.robot.model import Robot, Tree
+from cards_core.robot.motors import motors_of
 from cards_core.spatial import Pose, quaternion_matrix
 from cards_core.typing import Array
 
@@ -70,7 +72,8 @@ def to_urdf(robot: Robot) -> str:
     """Return the robot as URDF text.
 
     Inertias are written as they are, valid or not. Ellipsoids are drawn as spheres of the same
-    volume and planes as thin boxes, because URDF has neither; capsules become three shapes.
+    volume and planes as thin boxes, because URDF has neither; capsules become three shapes. What
+    is left out says `left_out`.
 
     Raises:
         DescriptionError: The joints do not form a tree.
@@ -92,6 +95,33 @@ def to_urdf(robot: Robot) -> str:
             _add_joint(root, joint_of[name])
     ET.indent(root)
     return '<?xml version="1.0"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def left_out(robot: Robot) -> list[str]:
+    """Return what URDF has no place for, a line each.
+
+    Args:
+        robot: That is written by `to_urdf`.
+    """
+    tree = robot.tree
+    parts = {
+        "muscle": len(robot.muscles),
+        "frame": len(robot.frames),
+        "joint motor": len(motors_of(tree)),
+    }
+    notes = [
+        f"{count} {what}{'' if count == 1 else 's'} left out: URDF has none"
+        for what, count in parts.items()
+        if count
+    ]
+    # -9.8, the default of worlds, is near enough to say nothing
+    if max(abs(a - b) for a, b in zip(robot.gravity, GRAVITY, strict=True)) > 0.02:
+        gravity = " ".join(f"{value:g}" for value in robot.gravity)
+        usual = " ".join(f"{value:g}" for value in GRAVITY)
+        notes.append(f"gravity {gravity} m/s^2 left out: robots in URDF get {usual}")
+    if (tree.home != tree.neutral()).any():
+        notes.append("home left out: robots in URDF begin at zero")
+    return notes
 
 
 def urdf_positions(tree: Tree, q: Array) -> dict[str, float]:
