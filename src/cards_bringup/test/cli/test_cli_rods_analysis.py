@@ -117,22 +117,23 @@ def test_a_study_and_its_files(analyse, tmp_path):
 
 
 def test_rods_beyond_yield_are_told_by_every_kind(analyse):
-    code, out, _ = analyse("ik", "stewart_gough", "--pose", "x=0.11")
+    # from x = 0.107 on there are several equilibria: which one is found rounding decides
+    code, out, _ = analyse("ik", "stewart_gough", "--pose", "x=0.106")
     assert code == 0
     assert out.startswith("stewart_gough: YIELD\n")
     for limb in ("limb_3", "limb_6"):  # each of them, with the amount and the limit
         (line,) = [line for line in out.splitlines() if line.startswith(f"limb '{limb}'")]
-        assert "(1077 MPa), its material yields at 0.5 % (1000 MPa)" in line
-    code, out, _ = analyse("ik", "stewart_gough", "--pose", "x=0.11", "--json", "--quiet")
+        assert "(1005 MPa), its material yields at 0.5 % (1000 MPa)" in line
+    code, out, _ = analyse("ik", "stewart_gough", "--pose", "x=0.106", "--json", "--quiet")
     content = json.loads(out)
     assert content["status"] == "YIELD"
     told = [(item["status"], item["limb"]) for item in content["findings"]]
     assert told == [("YIELD", "limb_3"), ("YIELD", "limb_6")]
-    assert max(content["stress"]) == pytest.approx(1.077e9, rel=1e-3)
+    assert max(content["stress"]) == pytest.approx(1.005e9, rel=1e-3)
     code, out, _ = analyse("ik", "stewart_gough", "--pose", "y=0.12", "--json", "--quiet")
     joints = ",".join(map(repr, json.loads(out)["q"].values()))
     for words in (("fk", "stewart_gough", f"--q={joints}"),
-                  ("stiffness", "stewart_gough", "--pose", "x=0.11")):  # fmt: skip
+                  ("stiffness", "stewart_gough", "--pose", "x=0.106")):  # fmt: skip
         code, out, _ = analyse(*words, "--json", "--quiet")
         assert code == 0
         assert json.loads(out)["status"] == "YIELD"
@@ -142,7 +143,7 @@ def test_rods_beyond_yield_are_told_by_every_kind(analyse):
 
 
 def test_force_sensing_tells_of_rods_beyond_yield(analyse, tmp_path):
-    _, out, _ = analyse("ik", "stewart_gough", "--pose", "x=0.11", "--json", "--quiet")
+    _, out, _ = analyse("ik", "stewart_gough", "--pose", "x=0.106", "--json", "--quiet")
     content = json.loads(out)
     rows = zip(content["limbs"], content["base_wrenches"], strict=True)
     lines = [",".join([name, *map(repr, values)]) for name, values in rows]
