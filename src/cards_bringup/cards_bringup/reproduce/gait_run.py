@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from cards_bringup.reproduce.experiment import FinishedRun, Setup, Tell
 from cards_core.control.cpg.controller import LIVE, PatternGenerator
 from cards_core.control.cpg.files import pattern_file, read_pattern
 from cards_core.control.cpg.oscillators import OpenLoop
-from cards_core.control.cpg.parameters import PatternParameters
+from cards_core.control.cpg.parameters import PatternParameters, write_parameters
 from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_core.loop.control_setup import make_control_loop
@@ -31,6 +31,9 @@ from cards_sim.build import build_host
 OSCILLATIONS = "oscillations.npz"
 """File of `switch_run`, n rows: time [s]; place of the centre of mass [m]; theta, r and omega of
 all oscillators, shape (n, m, 3)."""
+
+USED = "pattern.yaml"
+"""File of `gait_run`: the pattern without what is not used of it."""
 
 SPREAD = ("least", "quartile 1", "median", "quartile 3", "most")
 """What tables say of an ensemble."""
@@ -46,7 +49,7 @@ def gait_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
             that oscillate; ``feedback``: whether the network of the pattern is used; ``terrain``,
             with ``{seed}`` where that of the repetition goes; ``goals``: x, y [m], or none;
             ``duration`` [s]; ``repetitions``; ``perturbation``: of all velocities at time zero.
-        folder: Not used.
+        folder: Gets `USED`, where networks of the pattern are not used.
         tell: Told the share that is done, 0 to 1.
 
     Returns:
@@ -58,8 +61,16 @@ def gait_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
     from cards_learning.ensemble import ensemble
     from cards_learning.experiment import parse_experiment
 
-    pattern = read_pattern(pattern_file(setup["pattern"]))
-    experiment = parse_experiment(json.dumps(_learning(setup, pattern)), "set-up")
+    start = setup["pattern"]
+    whole = pattern = read_pattern(pattern_file(start))
+    if not setup["feedback"]:
+        pattern = replace(pattern, feedback=None)
+    if not setup["goals"]:
+        pattern = replace(pattern, goal=None, goal_tension=0.0)
+    if pattern.feedback is not whole.feedback or pattern.goal is not whole.goal:
+        start = str(folder / USED)
+        write_parameters(pattern, start)
+    experiment = parse_experiment(json.dumps(_learning(setup, pattern, start)), "set-up")
     result = ensemble(experiment, workers=os.cpu_count() or 1, progress=tell)
     runs = [
         {"goal": run.goal, "repetition": run.repetition, "state": made.state, **made.measures}
@@ -68,7 +79,7 @@ def gait_run(setup: Setup, folder: Path, tell: Tell) -> dict[str, Any]:
     return {"runs": runs}
 
 
-def _learning(setup: Setup, pattern: PatternParameters) -> dict[str, Any]:
+def _learning(setup: Setup, pattern: PatternParameters, start: str) -> dict[str, Any]:
     """Return an experiment of `cards_learning` whose start is the pattern, to the last bit."""
     oscillators = pattern.oscillators
     controller: dict[str, Any] = {
@@ -76,7 +87,7 @@ def _learning(setup: Setup, pattern: PatternParameters) -> dict[str, Any]:
         "oscillators": "open_loop" if isinstance(oscillators, OpenLoop) else "feedback",
         "per_joint": pattern.per_joint,
         "muscles": list(setup["muscles"]),
-        "start": setup["pattern"],
+        "start": start,
         # something has to be learnt; the start is at the lower end of its range
         "learn": ["oscillators"],
         "parameters": {
@@ -84,9 +95,9 @@ def _learning(setup: Setup, pattern: PatternParameters) -> dict[str, Any]:
             "amplitude": oscillators.amplitude,
         },
     }
-    if pattern.feedback is not None and setup["feedback"]:
+    if pattern.feedback is not None:
         controller["hidden"] = len(pattern.feedback.hidden)
-    if pattern.goal is not None and setup["goals"]:
+    if pattern.goal is not None:
         controller["goal_hidden"] = len(pattern.goal.hidden)
         controller["goal_frame"] = pattern.goal_frame
     return {

@@ -13,7 +13,8 @@
 #define KEPT 100000
 
 static struct lines *lines;
-static _Atomic bool ending;
+static _Atomic bool ending; /* for those who command */
+static _Atomic bool told;   /* for the boards: all has gone out */
 static _Atomic uint32_t made;
 static _Atomic uint64_t read_frames;
 static int failures;
@@ -79,7 +80,7 @@ static void *be_board(void *argument)
     struct mlp_decoder decoder;
     int silent = 0;
     mlp_decoder_init(&decoder);
-    for (unsigned tick = 0; !atomic_load(&ending) || silent < 50; tick++) {
+    for (unsigned tick = 0; !atomic_load(&told) || silent < 250; tick++) {
         uint8_t data[1024];
         const ssize_t size = read(board->master, data, sizeof data);
         silent = size > 0 ? 0 : silent + 1;
@@ -284,6 +285,7 @@ int main(int count_of_arguments, char **arguments)
     for (int i = 0; i < BOARDS; i++) {
         line_set_beating(lines, boards[i].number, 0);
     }
+    atomic_store(&told, true);
     for (int i = 0; i < BOARDS; i++) {
         (void)pthread_join(players[i], NULL);
     }
