@@ -11,6 +11,7 @@ from cards_core.dynamics import make_dynamics
 from cards_core.errors import DescriptionError
 from cards_core.formats import load
 from cards_core.formats.urdf.importer import import_urdf
+from cards_core.robot.elements import Wrap
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 
@@ -115,6 +116,15 @@ def test_bounds_within_a_surface_are_refused():
     arm = {"muscle": "biceps", "joint": "elbow", "at": [0.2, 1], "values": 0.0}
     data = {"format": "muscle_fit/1", "points": [point], "moment_arms": [arm]}
     words = r"points\[0\]: all that the bounds of point 1 of muscle 'biceps' hold is inside wrap"
+    with pytest.raises(DescriptionError, match=words):
+        specification_of(data, robot)
+    # a surface that may shrink lets them out
+    (biceps,) = (muscle for muscle in robot.muscles if muscle.name == "biceps")
+    surface = next(item.surface for item in biceps.path if isinstance(item, Wrap))
+    radius = robot.wrap_surface(surface).geometry.radius
+    data["radii"] = [{"surface": surface, "range": [0.1 * radius, radius]}]
+    assert specification_of(data, robot).variables.radii
+    data["radii"][0]["range"] = [0.99 * radius, radius]
     with pytest.raises(DescriptionError, match=words):
         specification_of(data, robot)
 

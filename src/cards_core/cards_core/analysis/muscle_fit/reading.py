@@ -115,8 +115,8 @@ class _Reader:
         if top["format"].text() != FORMAT:
             raise top["format"].error(f"is '{top['format'].text()}'", f"'{FORMAT}'")
         link_layout(robot)  # refuses paths that cannot be, which numbers below would hide
-        points = self._points()
         radii = self._radii()
+        points = self._points({radius.surface: radius.lower for radius in radii})
         if not points and not radii:
             raise top.error("has neither 'points' nor 'radii'", "something that may move")
         if top.has("poses"):
@@ -160,7 +160,8 @@ class _Reader:
 
     # What may move -------------------------------------------------------------------------------
 
-    def _points(self) -> list[FittedPoint]:
+    def _points(self, smallest: Mapping[str, float]) -> list[FittedPoint]:
+        """Return the points; `smallest` has the least radii of surfaces that may change."""
         if not self._top.has("points"):
             return []
         out: list[FittedPoint] = []
@@ -170,7 +171,7 @@ class _Reader:
             for muscle in self._muscles(item["muscle"]):
                 for at in self._path_points(item, muscle):
                     point = self._fitted(item, at)
-                    self._check_reach(item, point)
+                    self._check_reach(item, point, smallest)
                     for one in (point.at, point.mirror):
                         if one is not None and one in seen:
                             raise item.error(
@@ -248,7 +249,7 @@ class _Reader:
         image, signs = self._mirror(item["mirror"], at)
         return FittedPoint(at, *bounds, image, signs)
 
-    def _check_reach(self, item: Field, point: FittedPoint) -> None:
+    def _check_reach(self, item: Field, point: FittedPoint, smallest: Mapping[str, float]) -> None:
         """Refuse bounds that lie within a surface beside the point, at home."""
         robot, at = self._robot, point.at
         element = robot.muscles[at.muscle].path[at.element]
@@ -266,6 +267,8 @@ class _Reader:
             surface = robot.wrap_surface(wrap.surface)
             if wrap.inside or surface.link not in index:
                 continue
+            if surface.name in smallest:
+                surface = with_radius(surface, smallest[surface.name])
             world = len(index)
             turn, shift = between_links(home, index.get(element.link, world), index[surface.link])
             seen = places @ turn[0].T + shift[0]
