@@ -328,7 +328,8 @@ class Actuators:
             least, most = (float(value) for value in model.tendon_actfrcrange[tendon])
             low, high = max(low, -most), min(high, -least)
         if not high > 0.0:
-            names.warn("pushes", "actuator", index, "left out: it only pushes")
+            what = "it only pushes" if low < 0.0 else "its gear or its range gives no force"
+            names.warn("pushes", "actuator", index, f"left out: {what}")
             return None
         error = ""
         if low < 0.0:

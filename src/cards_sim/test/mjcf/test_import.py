@@ -464,3 +464,14 @@ def test_wraps_are_looked_at_where_the_robot_stands_not_outside_of_its_limits(tm
     assert alone.split("nothing written")[0] == written.split("written to")[0]
     assert not [item for item in load(tmp_path / "out" / "beyond").muscles[0].path
                 if isinstance(item, Wrap)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("gear", "reason"),
+    [("0", "its gear or its range gives no force"), ("1", "it only pushes")],
+)
+def test_a_motor_that_cannot_pull_is_left_out_with_the_reason(gear, reason, tmp_path, capsys):
+    file = tmp_path / "motor.xml"
+    file.write_text(BEYOND.replace('gear="-1"', f'gear="{gear}"'))
+    main([str(file)])
+    assert f"actuator 'm': left out: {reason}" in capsys.readouterr().out
