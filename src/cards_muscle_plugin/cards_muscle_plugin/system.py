@@ -131,10 +131,12 @@ class MusclePlugin:
         from rclpy.context import Context
 
         from cards_ros.loop import HOT_NICE, set_nice
+        from cards_ros.middleware import use_udp
         from cards_ros.namespaces import namespace_of
         from cards_ros.parameters import keep_arguments
 
         def context() -> Context:
+            use_udp()
             out = Context()
             arguments = shlex.split(os.environ.get(ROS_ARGUMENTS, ""))
             # no signal handlers: Ctrl-C is Gazebo's

@@ -43,6 +43,7 @@ from rclpy.subscription import Subscription
 
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
+from cards_ros.middleware import use_udp
 from cards_ros.parameters import keep_arguments
 
 SERVE_PERIOD = 0.02
@@ -358,6 +359,7 @@ def run(
     """
     set_nice(nice)  # before ROS starts its threads
     stop = StopFlag()
+    use_udp()
     context = Context()
     # the node must still be able to send its last messages after Ctrl-C, so the signals set our
     # flag instead of shutting the context down under the loop

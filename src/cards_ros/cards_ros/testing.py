@@ -30,11 +30,12 @@ from rclpy.qos import QoSProfile
 from cards_ros import topics
 from cards_ros.diagnostics import Level
 from cards_ros.loop import LoopNode, StopFlag
+from cards_ros.middleware import TRANSPORTS, use_udp
 
 PATIENCE = 60.0
 """How long a test waits for what must happen, [s]: far longer than it takes."""
 
-_VARIABLES = ("ROS_DOMAIN_ID", "ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_LOCALHOST_ONLY")
+_VARIABLES = ("ROS_DOMAIN_ID", "ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_LOCALHOST_ONLY", TRANSPORTS)
 
 
 @contextmanager
@@ -46,6 +47,7 @@ def private_domain() -> Iterator[int]:
     os.environ["ROS_DOMAIN_ID"] = str(domain)
     os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
     os.environ.pop("ROS_LOCALHOST_ONLY", None)
+    use_udp()
     try:
         yield domain
     finally:

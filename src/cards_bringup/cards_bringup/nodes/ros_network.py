@@ -101,6 +101,9 @@ class RosListener(ABC):
         from rclpy.executors import SingleThreadedExecutor
         from rclpy.signals import SignalHandlerOptions
 
+        from cards_ros.middleware import use_udp
+
+        use_udp()
         self._context = Context()
         rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
         self._node = rclpy.create_node(

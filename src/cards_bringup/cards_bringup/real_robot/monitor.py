@@ -83,6 +83,7 @@ def _on_topics(args: argparse.Namespace, stack: contextlib.ExitStack) -> Monitor
     from rclpy.node import Node
 
     from cards_hardware.monitor.topic_monitor import TopicMonitor
+    from cards_ros.middleware import use_udp
 
     robot = load(args.robot) if args.robot else None
     hardware = None
@@ -90,6 +91,7 @@ def _on_topics(args: argparse.Namespace, stack: contextlib.ExitStack) -> Monitor
         # a robot that exists only in simulation has no boards
         with contextlib.suppress(UnknownNameError):
             hardware = read_layout(args.robot, robot, port="-").limited(robot)
+    use_udp()
     context = Context()
     rclpy.init(context=context)
     stack.callback(context.try_shutdown)

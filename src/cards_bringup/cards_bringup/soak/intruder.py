@@ -25,6 +25,8 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
+from cards_ros.middleware import use_udp
+
 QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
 
 LATCHED = QoSProfile(
@@ -216,6 +218,7 @@ ACTS = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do one act: its name, then JSON with what `Intruder` takes."""
     act, text = sys.argv[1:] if arguments is None else arguments
+    use_udp()
     context = Context()
     rclpy.init(context=context, signal_handler_options=SignalHandlerOptions.NO)
     node = Intruder(context, json.loads(text))

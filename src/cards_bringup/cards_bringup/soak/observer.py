@@ -26,6 +26,7 @@ from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 
 from cards_bringup.soak.judge import Seen, count_missed
+from cards_ros.middleware import use_udp
 
 DEPTH = 5000
 """Messages that may wait: an observer that is late must not lose any."""
@@ -149,6 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
+    use_udp()
     context = Context()
     rclpy.init(context=context, signal_handler_options=SignalHandlerOptions.NO)
     node = Observer(context, given["muscles"], given["low"], given["high"])
