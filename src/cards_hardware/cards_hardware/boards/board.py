@@ -77,6 +77,7 @@ class Board:
         self._estop: int | None = None  # latched until it is cleared
         self._estop_sent = 0.0
         self._estop_lock = threading.Lock()
+        self._stops = 0
         self._connection = Connection(
             layout,
             on_sample=on_sample,
@@ -159,9 +160,11 @@ class Board:
         It is sent again until the board says that it has stopped. Without a line it is
         remembered, and the first thing to be sent when the line is back.
         """
-        self._estop = int(reason)
+        with self._estop_lock:
+            self._estop = int(reason)
+            self._stops += 1
         self.link.close_gate()
-        self._send_estop(self._estop)
+        self._send_estop(int(reason))
         self._connection.wake()
 
     def _send_estop(self, reason: int) -> None:
@@ -227,15 +230,23 @@ class Board:
             self._ask_state(Request.RELAX, {State.RELAX, State.DISARMED}, timeout)
         self._changed()
 
-    def clear(self, timeout: float = 1.0) -> None:
+    def clear(self, timeout: float = 1.0, stops: int | None = None) -> None:
         """Clear a latched fault or emergency stop; the board is disarmed then.
 
+        Args:
+            timeout: For the answer, [s].
+            stops: `stops` when it was decided to clear; None: now.
+
         Raises:
-            BoardError: The cause is still there, or the board does not answer.
+            BoardError: The cause is still there, the board does not answer, or it was told to
+                stop meanwhile.
         """
+        known = self.stops if stops is None else stops
         with self._connection.lock:
             self.link.close_gate()
             with self._estop_lock:
+                if self._stops != known:
+                    raise self._error("emergency stop while it was to be cleared")
                 stop, self._estop = self._estop, None
             try:
                 self._ask_state(Request.CLEAR, {State.DISARMED}, timeout, token=True)
@@ -492,6 +503,12 @@ class Board:
     def resets(self) -> int:
         """How often the board restarted since `open`."""
         return self._connection.resets
+
+    @property
+    def stops(self) -> int:
+        """How often `estop` was called."""
+        with self._estop_lock:
+            return self._stops
 
     @property
     def estop_ordered(self) -> bool:

@@ -191,23 +191,32 @@ class Hardware:
         """Clear latched faults and emergency stops of all boards; arms nothing.
 
         Raises:
-            HardwareError: The cause is still there on a board; an emergency stop that is left on
-                one stops the others again.
+            HardwareError: The cause is still there on a board, or somebody stopped meanwhile; an
+                emergency stop that is left on one stops the others again.
         """
+        stops = [board.stops for board in self.boards]  # what comes later is not to be cleared
         self._clearing = True
         try:
-            self._all("clear")
+            self._all("clear", stops=stops)
         finally:
             self._clearing = False
             self._changed()
+        stopped = [b.layout.name for b in self.boards if b.estop_ordered or b.state == State.ESTOP]
+        if stopped:
+            raise HardwareError(f"emergency stop while boards were cleared: {', '.join(stopped)}")
 
-    def _all(self, what: str) -> None:
-        """Ask every board, also if one fails; then raise what the first one raised."""
+    def _all(self, what: str, **each: Sequence[int]) -> None:
+        """Ask every board, also if one fails; then raise what the first one raised.
+
+        Args:
+            what: Method of the boards.
+            each: Its arguments, one for every board.
+        """
         self._armed = False
         errors = []
-        for board in self.boards:
+        for i, board in enumerate(self.boards):
             try:
-                getattr(board, what)()
+                getattr(board, what)(**{name: values[i] for name, values in each.items()})
             except CardsError as error:
                 errors.append(error)
         if errors:

@@ -343,6 +343,34 @@ def test_an_emergency_stop_of_one_board_stops_those_that_are_not_commanded(pair)
     assert hardware.status().armed
 
 
+def test_a_stop_while_boards_are_cleared_is_not_lost(pair):
+    hardware = pair.hardware
+    hardware.open()
+    hardware.estop()
+    eventually(lambda: pair.one.state == pair.two.state == State.ESTOP)
+    errors = []
+
+    def clear():
+        try:
+            hardware.clear()
+        except HardwareError as error:
+            errors.append(str(error))
+
+    lock = hardware.boards[0]._connection.lock
+    with lock:  # as while a session begins
+        clearing = threading.Thread(target=clear)
+        clearing.start()
+        time.sleep(0.1)
+        hardware.estop()
+    clearing.join()
+    assert "emergency stop while" in errors[0]
+    eventually(lambda: pair.one.state == pair.two.state == State.ESTOP)
+    with pytest.raises(HardwareError, match="emergency stop"):
+        hardware.arm()
+    hardware.clear()
+    hardware.arm()
+
+
 def test_estop_reaches_all_boards(pair):
     hardware = pair.hardware
     hardware.estop()
