@@ -283,6 +283,8 @@ class ImpedanceController(SetPointController):
         out.status = ControlStatus.OK
         if self._begun is None:
             self._begun = self._last = t
+        elif t < self._last:  # its clock was set back: the gait goes on from where it is
+            self._last, self._next = t, -math.inf
         if is_due(t, self._next, self._period):
             self._next = next_due(t, self._next, self._period)
             # the angle, not the time, goes on where the frequency changes

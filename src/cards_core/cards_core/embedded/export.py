@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,13 @@ FILES = (
     "parameters.h",
 )
 """All files that a controller may have."""
+
+
+_NEEDS_NAN = """\
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "checks for numbers that are not finite need them: compile without -ffast-math"
+#endif
+"""
 
 
 class NotExportableError(CardsError):
@@ -106,7 +114,7 @@ class Texts:
         single = "#define CARDS_SINGLE\n" if self.report["precision"] == "single" else ""
         parts = [source.read_text(encoding="utf-8") for source in sources]
         parts += ['#include "parameters.h"\n', *map(self.read, steps)]
-        return f'{self.head}{single}#include "controller.h"\n\n' + "\n".join(parts)
+        return f'{self.head}{single}{_NEEDS_NAN}#include "controller.h"\n\n' + "\n".join(parts)
 
     def export(self, files: Mapping[str, str]) -> ControllerExport:
         """Return all files.
@@ -135,6 +143,5 @@ def comment(text: str) -> str:
 
 
 def _filled(text: str, marks: Mapping[str, str]) -> str:
-    for name, value in marks.items():
-        text = text.replace(f"@{name}@", value)
-    return text
+    # at once: what replaces a mark may look like another one
+    return re.sub(r"@([A-Z_]+)@", lambda found: marks.get(found[1], found[0]), text)

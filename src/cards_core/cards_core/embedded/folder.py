@@ -45,7 +45,7 @@ def write_controller(export: ControllerExport, folder: str | Path, *, force: boo
     Args:
         export: From `export_controller`.
         folder: Made if need be.
-        force: Replace files of the same names.
+        force: Replace the files of another export.
 
     Returns:
         The folder.
@@ -59,6 +59,9 @@ def write_controller(export: ControllerExport, folder: str | Path, *, force: boo
         with writing_together(target) as work:
             for name, text in export.files.items():
                 (work / name).write_text(text, encoding="utf-8")
+        for name in FILES if force else ():  # of another controller
+            if name not in export.files:
+                (target / name).unlink(missing_ok=True)
     except OSError as error:
         raise CardsError(
             f"{target}: cannot be written: {error.strerror or error} (expected: a folder that "

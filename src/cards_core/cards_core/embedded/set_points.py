@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from cards_core.codegen.emit import Precision
-from cards_core.control.cpg.controller import PatternGenerator
+from cards_core.control.cpg.controller import LONGEST_GAP, PatternGenerator
 from cards_core.control.cpg.native_refresh import PATTERN
 from cards_core.control.cpg.oscillators import OSCILLATORS, Feedback
 from cards_core.control.impedance import ImpedanceController
@@ -111,6 +111,7 @@ def _gait(controller: ImpedanceController) -> tuple[str, str]:
     text += c_text.define("REPEAT", int(gait.repeat))
     text += c_text.define("ROWS", int(rows))
     text += c_text.define("AMPLITUDE", gait.amplitude)
+    text += f"#define DURATION {0.0 if recorded is None else recorded.duration!r} /* [s] */\n"
     text += f"#define TURN {2.0 * np.pi * gait.frequency!r} /* [rad/s] */\n"
     text += c_text.array(_REAL, "factor", gait.factor, "of v0")
     text += c_text.array(_REAL, "phase", gait.phase, "of v0, [rad]")
@@ -152,6 +153,7 @@ def _pattern(controller: PatternGenerator, precision: Precision) -> tuple[str, s
         ("TOLERANCE", oscillators.tolerance),
         ("RATE_SCALE", 0.0 if pattern is None else float(pattern.rate_scale)),
         ("RAMP", float(parts.ramp)),
+        ("LONGEST_GAP", LONGEST_GAP),
         ("FIRST_RADIUS", float(np.sqrt(settings.amplitude)) if with_feedback else 0.0),
         ("FIRST_RATE", float(settings.frequency) if with_feedback else 0.0),
     ):
@@ -169,6 +171,8 @@ def _pattern(controller: PatternGenerator, precision: Precision) -> tuple[str, s
     text += c_text.array(_REAL, "first_layer", [] if network is None else network.hidden)
     text += c_text.array(_REAL, "second_layer", [] if network is None else network.output)
     kind = "with feedback" if with_feedback else "of the open loop"
+    if pattern is None:
+        return text, "no pattern: muscles hold their lengths"
     words = f"{len(controller.names)} oscillators {kind}"
     words += f", {len(arrays['source'])} couplings"
     return text, words + (", shaped by lengths and tensions" if network is not None else "")

@@ -220,7 +220,9 @@ def test_compilers_find_nothing_to_warn_of(name, precision, tmp_path):
     for kind in ("ctc_joint", "ctc_operational"):
         export = export_controller(make(kind, "motors"), precision=precision)
         folder = write_controller(export, tmp_path / kind)
-        run(folder, name, *FLAGS[:-1], "-fsyntax-only", "controller.c", "model.c", "main.c")
+        sources = ["-fsyntax-only", "controller.c", "model.c", "main.c"]
+        run(folder, name, *FLAGS[:-1], *sources)
+        run(folder, name, "-std=gnu11", "-Wall", "-Werror", *sources)
 
 
 def test_sanitizers_find_nothing(tmp_path):
@@ -268,6 +270,9 @@ def test_files_are_not_replaced_unless_asked_for(tmp_path):
     assert (folder / "notes.txt").read_text() == "mine"
     with pytest.raises(CardsError, match="is no folder"):
         write_controller(export, folder / "main.c", force=True)
+    other = export_controller(make_controller("impedance", planar_2r()))
+    write_controller(other, folder, force=True)  # nothing of the first one stays
+    assert {file.name for file in folder.iterdir()} == {*other.files, "notes.txt"}
 
 
 def passive(robot):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import re
 import shutil
@@ -125,6 +126,8 @@ def test_sensors_that_are_lost_poses_and_times_that_are_none(tmp_path):
     time, seen = 0.0, set()
     for k in range(1500):
         time += 0.002 if k % 300 != 299 else 0.5  # and once in a while none comes for long
+        if k % 410 == 409:
+            time -= 0.3  # its clock was set back
         q = tree.integrate(pose, 2e-3 * rng.standard_normal(tree.nv))
         state = measured(theirs, time, q, rng)
         lost = rng.integers(0, 11, 3)
@@ -155,6 +158,40 @@ def test_a_motor_that_was_too_hot_lets_all_go_even_after_a_reset(tmp_path):
         if k == 200:
             theirs.reset()
             ours.library.cards_reset()
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.5, -100.0])
+def test_after_a_gap_or_a_release_muscles_are_taken_up_step_by_step(gap, tmp_path):
+    ours, theirs = pair("musashi", tmp_path)
+    tree = theirs.block_parts.dynamics.tree
+    lengths = theirs.image.evaluate(tree.home, np.zeros(20))[0]
+    still = {"muscle_lengths": lengths, "muscle_rates": np.zeros(20)}
+
+    def pull(tensions):
+        command, law = ours.command, theirs._hand_over
+        wanted = command["tensions"] + law._stiffness * (lengths - command["lengths"])
+        return np.maximum(law._floor, wanted) - tensions
+
+    tensions = np.full(20, 100.0)
+    for k in range(300):
+        state = RobotState(1000.0 + 0.008 * k, tree.home, np.zeros(10), tensions=tensions, **still)
+        ours.step(state, tree.home)
+        tensions = tensions + pull(tensions)
+    before = tensions.copy()
+    tensions = np.full(20, 10.0)
+    if gap == 0.0:  # let go of, and the next state comes at once
+        ours.library.cards_relax(ours.command.ctypes.data_as(ctypes.c_void_p))
+        assert ours.command["status"] == 0
+    now = state.time + 0.008 + gap
+    ours.step(RobotState(now, tree.home, np.zeros(10), tensions=tensions, **still), tree.home)
+    assert np.abs(pull(tensions)).max() < 2.0
+    for k in range(1000):
+        state = RobotState(now + 0.008 * k, tree.home, np.zeros(10), tensions=tensions, **still)
+        assert ours.step(state, tree.home) == 0
+        change = pull(tensions)
+        assert np.abs(change).max() < 5.0
+        tensions = tensions + change
+    assert tensions.sum() > 0.5 * before.sum()
 
 
 def test_without_a_pose_the_first_one_is_held(tmp_path):
@@ -193,8 +230,12 @@ def test_compilers_find_nothing_to_warn_of(name, tmp_path):
     for case, (make, parameters) in CASES.items():
         export = export_controller(make_controller("mrc", make(), **parameters))
         folder = write_controller(export, tmp_path / case)
-        command = [name, *FLAGS[:-1], "-fsyntax-only", "controller.c", "model.c", "main.c"]
-        subprocess.run(command, cwd=folder, check=True)
+        sources = ["-fsyntax-only", "controller.c", "model.c", "main.c"]
+        subprocess.run([name, *FLAGS[:-1], *sources], cwd=folder, check=True)
+        subprocess.run([name, "-std=gnu11", "-Wall", "-Werror", *sources], cwd=folder, check=True)
+    fast = [name, "-ffast-math", *sources]
+    refused = subprocess.run(fast, cwd=folder, capture_output=True, text=True, check=False)
+    assert "compile without -ffast-math" in refused.stderr
 
 
 def test_sanitizers_find_nothing(tmp_path):

@@ -180,6 +180,39 @@ def test_oscillators_that_cannot_be_integrated_fail_until_the_reset(tmp_path):
     assert ours.step(2.2) == 0
 
 
+def test_a_long_gap_lets_the_rhythm_go_on_softly(tmp_path):
+    ours, theirs = pair("cpg", PATTERNS["feedback"] | {"ramp_time": 1.0}, tmp_path)
+    rng, time = np.random.default_rng(7), 0.0
+    for k in range(600):
+        time += 30.0 if k == 300 else 0.01
+        status = compare(ours, theirs, measured(time, rng), TOLERANCE * max(1.0, 0.01 * k))
+        assert status is ControlStatus.OK
+        if k in (299, 300):
+            rates = np.abs(ours.command["rates"]).max()
+            assert (rates > 0.01) == (k == 299)
+    assert np.abs(ours.command["rates"]).max() > 0.01
+
+
+def test_after_a_time_that_is_none_the_next_refresh_is_good(tmp_path):
+    ours, theirs = pair("cpg", PATTERNS["open_loop"], tmp_path)
+    for k, time in enumerate([0.0, 0.01, math.nan, 0.012, 0.02, 0.03, math.inf, 0.04]):
+        status = compare(ours, theirs, blank(time))
+        assert (status is ControlStatus.OK) == (k not in (2, 3, 6))
+
+
+def test_single_precision_does_not_drift(tmp_path):
+    (tmp_path / "one").mkdir()
+    repeated = recorded()
+    for name, settings in (
+        ("sine", GAITS["sine"]),
+        ("again", {**GAITS["again"], "commands": repeated}),
+    ):
+        ours, theirs = pair("impedance", settings, tmp_path / name, "single")
+        for start in (0.0, 3e6):  # a month later, in steps of a day that are whole turns
+            for k in range(200):
+                compare(ours, theirs, blank(start + 0.0101 * k), 1e-4)
+
+
 def test_the_law_is_that_of_the_hosts(tmp_path):
     ours, _ = pair("impedance", GAITS["hold"], tmp_path)
     ours.step(0.0)
@@ -257,8 +290,9 @@ def test_compilers_find_nothing_to_warn_of(name, kind, cases, tmp_path):
     for case in cases:
         export = export_controller(make_controller(kind, MODEL, **cases[case]))
         folder = write_controller(export, tmp_path / case)
-        command = [name, *FLAGS[:-1], "-fsyntax-only", "controller.c", "main.c"]
-        subprocess.run(command, cwd=folder, check=True)
+        sources = ["-fsyntax-only", "controller.c", "main.c"]
+        subprocess.run([name, *FLAGS[:-1], *sources], cwd=folder, check=True)
+        subprocess.run([name, "-std=gnu11", "-Wall", "-Werror", *sources], cwd=folder, check=True)
 
 
 @pytest.mark.skipif(shutil.which(ARM) is None, reason=f"no {ARM}")

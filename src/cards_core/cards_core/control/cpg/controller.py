@@ -60,6 +60,10 @@ from cards_core.typing import Array
 LIVE = ("file", "active", "feedback", "command", "goal", "tension", "rest_length")
 """Parameters that may be changed while it runs."""
 
+LONGEST_GAP = 1.0
+"""Longest time without states that oscillators are integrated over, [s]: seconds of a fast pattern
+take longer than its period."""
+
 FEEDBACK_TERMS = ("omega", "r", "theta")
 """F of a muscle, in this order."""
 
@@ -321,6 +325,9 @@ class PatternGenerator(SetPointController):
             self._set_points(self._tension)
         elif is_due(t, self._due, self._period):
             self._due = next_due(t, self._due, self._period)
+            if t - self._last > LONGEST_GAP:
+                self._last = t - self._period
+                self._share = 0.0  # the rhythm goes on from where it was, and begins softly
             self._refresh(state, t - self._last)
             self._last = t
         out.status = ControlStatus.INVALID_STATE if self.reason else ControlStatus.OK

@@ -457,13 +457,15 @@ class MuscleRelaxationControl(Controller):
         desired, rate, _ = reference(t - self._start)
         if not is_finite(desired, rate):
             return self._release(state)
+        if not self._in_force(t):  # muscles may have been told anything meanwhile
+            self._begin_anew()
         tree = self._dynamics.tree
         out.desired[:], out.desired_dot[:] = desired, rate
         out.actual[:], out.actual_dot[:] = q, qd
         out.error[:] = tree.difference(desired, q)
         due = (
-            is_due(t, self._next_model, self._model_period),
-            is_due(t, self._next_tick, self._period),
+            bool(is_due(t, self._next_model, self._model_period)),
+            bool(is_due(t, self._next_tick, self._period)),
         )
         if any(due):
             self._blocks(state, tensions, due)
@@ -734,7 +736,10 @@ class MuscleRelaxationControl(Controller):
         out = self.output
         out.status = ControlStatus.INVALID_STATE
         out.residual = np.nan
-        # what comes next is motion, and begins with a new estimate
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Take what comes next for motion, which begins with the tensions that there are."""
         self.state = Relaxation(self.state.dl)
         self._begun = False
         self._next_tick = self._next_model = -np.inf

@@ -19,7 +19,7 @@ static real held[CARDS_TASK];
 static int holding, moved;
 static double last_time;
 
-static int finite(const real *values, int count) {
+static int numbers_finite(const real *values, int count) {
   for (int i = 0; i < count; i++)
     if (!isfinite(values[i])) return 0;
   return 1;
@@ -167,8 +167,8 @@ cards_status cards_step(const cards_state *state, const cards_reference *referen
                         cards_command *command) {
   cards_status status;
   if (RATE_LIMITED) limit_change(state->time);
-  if (!isfinite(state->time) || !finite(state->q, CARDS_COORDINATES) ||
-      !finite(state->qd, CARDS_VELOCITIES))
+  if (!isfinite(state->time) || !numbers_finite(state->q, CARDS_COORDINATES) ||
+      !numbers_finite(state->qd, CARDS_VELOCITIES))
     return invalid(command);
   if (!reference && !holding) cards_place(state->q, held);
   for (int i = 0; i < CARDS_TASK; i++) {
@@ -180,11 +180,11 @@ cards_status cards_step(const cards_state *state, const cards_reference *referen
   memcpy(state_io + CARDS_COORDINATES, state->qd, sizeof state->qd);
   if (law.operational) formulate_operational(&law);
   else formulate_joint(&law);
-  if (!finite(program.gradient, COLUMNS) || !finite(program.matrix, ROWS*COLUMNS) ||
-      !finite(program.low, COLUMNS + ROWS) || !finite(program.up, COLUMNS))
+  if (!numbers_finite(program.gradient, COLUMNS) || !numbers_finite(program.matrix, ROWS*COLUMNS) ||
+      !numbers_finite(program.low, COLUMNS + ROWS) || !numbers_finite(program.up, COLUMNS))
     return invalid(command);
   goal_program_solve(&program);
-  if (!finite(program.x, COLUMNS)) return invalid(command);
+  if (!numbers_finite(program.x, COLUMNS)) return invalid(command);
   for (int i = 0; i < CARDS_MUSCLES; i++) tensions[i] = program.x[i]*FORCE_UNIT;
   for (int i = 0; i < CARDS_MOTORS; i++) efforts[i] = program.x[CARDS_MUSCLES + i]*TORQUE_UNIT;
   holding = !reference;

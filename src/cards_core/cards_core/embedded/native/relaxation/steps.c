@@ -144,12 +144,6 @@ void cards_reset(void) {
   holding = 0;
 }
 
-static int finite(const real *values, int count) {
-  for (int i = 0; i < count; i++)
-    if (!isfinite(values[i])) return 0;
-  return 1;
-}
-
 static int is_due(double time, double due, double period) {
   return time + DUE_ROUNDING*period >= due;
 }
@@ -188,7 +182,7 @@ static void present_lengths(const cards_state *state, const real *before, const 
   }
 }
 
-static cards_status tell(cards_command *command, cards_status now) {
+static void tell_lengths(cards_command *command) {
   for (int i = 0; i < M; i++) {
     command->tensions[i] = bias[i];
     command->lengths[i] = rest_lengths[i];
@@ -197,19 +191,18 @@ static cards_status tell(cards_command *command, cards_status now) {
     command->released[i] = dl[i];
   }
   command->residual = residual;
-  command->status = status = now;
-  return now;
 }
 
-static cards_status slack(cards_command *command, cards_status now) {
-  tell(command, now);
-  for (int i = 0; i < M; i++) command->lengths[i] = SLACK;
-  return now;
+static cards_status tell(cards_command *command, cards_status now) {
+  tell_lengths(command);
+  return command->status = status = now;
 }
 
 void cards_relax(cards_command *command) {
-  slack(command, CARDS_OK);
-  told = NEVER;
+  tell_lengths(command);
+  for (int i = 0; i < M; i++) command->lengths[i] = SLACK;
+  command->status = CARDS_OK;
+  told = NEVER; /* what comes next begins with the tensions that there are then */
 }
 
 static void note_invalid(void) {
@@ -261,21 +254,26 @@ cards_status cards_step(const cards_state *state, const cards_real *pose,
   cards_status now = status == CARDS_INVALID_STATE ? CARDS_OK : status;
   if (!isfinite(time)) {
     note_invalid();
-    return isfinite(told) ? tell(command, CARDS_INVALID_STATE)
-                          : slack(command, CARDS_INVALID_STATE);
+    const int never = !isfinite(told);
+    if (never) cards_relax(command);
+    else tell_lengths(command);
+    return command->status = status = CARDS_INVALID_STATE;
   }
-  if (!finite(state->q, NQ) || !finite(state->qd, NQ)) return release(state, command);
+  if (!all_finite(NQ, state->q) || !all_finite(NQ, state->qd)) return release(state, command);
+  if (pose) holding = 0;
   if (!pose && !holding) memcpy(held, state->q, sizeof held);
   holding = !pose;
   memcpy(desired, pose ? pose : held, sizeof desired);
-  if (!finite(desired, NQ)) return release(state, command);
+  if (!all_finite(NQ, desired)) return release(state, command);
+  if (!in_force(time)) begin_anew(); /* muscles may have been told anything meanwhile */
   memcpy(actual, state->q, sizeof actual);
   blocks.model_due = is_due(time, next_model, MODEL_PERIOD);
   blocks.tick_due = is_due(time, next_tick, CARDS_PERIOD);
   if (blocks.model_due || blocks.tick_due) {
     const int starts = blocks.tick_due && !blocks.begun;
     for (int i = 0; i < M; i++) {
-      measured[i] = state->tensions[i];
+      /* squares are added up: a number that large is none */
+      measured[i] = fabs(state->tensions[i]) < 1e100 ? state->tensions[i] : (real)NAN;
       temperatures[i] = state->temperatures[i];
       before[i] = rest_lengths[i];
     }

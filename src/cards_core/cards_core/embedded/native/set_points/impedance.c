@@ -27,14 +27,20 @@ cards_status cards_step(const cards_state *state, cards_command *command) {
   const double time = state->time;
   if (!isfinite(time)) return let_go(command, CARDS_INVALID_STATE);
   if (!begun) beginning = last = due = time;
+  else if (time < last) last = due = time; /* its clock was set back: goes on from where it is */
   if (is_due(time)) {
-    if (begun) set_due(time);
-    else due = time + CARDS_PERIOD;
+    set_due(time);
     begun = 1;
     angle += TURN*(time - last);
     last = time;
+    double since = time - beginning;
+    if (sizeof(real) < sizeof(double)) angle = fmod(angle, 6.283185307179586);
+    if (REPEAT && DURATION > 0) {
+      since = fmod(since, DURATION);
+      if (since < 0) since += DURATION;
+    }
     gait.angle = (real)angle;
-    gait.time = (real)(time - beginning);
+    gait.time = (real)since;
     cards_gait(&gait);
   }
   return tell(command, CARDS_OK);

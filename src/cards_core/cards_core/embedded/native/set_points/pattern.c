@@ -5,6 +5,7 @@ static double feedback[3*N], terms[3*N];
 static real lengths[N], tensions[N], wanted[N], inner[HIDDEN];
 static oscillators_t oscillators;
 static pattern_t pattern;
+static cards_status status;
 static int broken;
 
 static long advance(const void *o, double dt) { return oscillators_advance(o, dt); }
@@ -56,6 +57,7 @@ void cards_reset(void) {
   }
   oscillator_step[0] = 0;
   begun = broken = 0;
+  status = CARDS_OK;
   pattern.share = 0;
   pattern.hold = 1;
 }
@@ -93,17 +95,19 @@ static cards_status refresh(const cards_state *state, double elapsed) {
 }
 
 cards_status cards_step(const cards_state *state, cards_command *command) {
-  static cards_status status;
   const double time = state->time;
-  if (!isfinite(time)) return let_go(command, CARDS_INVALID_STATE);
+  if (!isfinite(time)) return let_go(command, status = CARDS_INVALID_STATE);
   if (!begun || time < last) {
-    if (!begun) status = CARDS_OK;
     begun = 1;
     last = time;
     due = time + CARDS_PERIOD;
     set_points();
   } else if (is_due(time)) {
     set_due(time);
+    if (time - last > LONGEST_GAP) {
+      last = time - CARDS_PERIOD;
+      pattern.share = 0; /* the rhythm goes on from where it was, and begins softly */
+    }
     status = refresh(state, time - last);
     last = time;
   }
