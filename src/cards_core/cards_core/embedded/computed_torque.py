@@ -95,7 +95,7 @@ def export_computed_torque(
             "controller.h": _header(texts, own, task),
             "parameters.h": texts.head + _parameters(own, parts, precision) + model.places,
             "model.c": f"{texts.head}{model.text}",
-            "controller.c": texts.controller(sources, ["steps.c"]),
+            "controller.c": texts.controller(sources, [texts.path("steps.c")]),
             "curve.h": texts.head + curve_text(curve, own.output.error.size, unit, size),
         }
     )

@@ -14,6 +14,12 @@ from cards_core.errors import CardsError
 
 NATIVE = Path(__file__).parent / "native"
 
+DUE = NATIVE / "due.c"
+"""When something is due."""
+
+LAW = NATIVE / "law.c"
+"""The muscles' impedance law; follows the parameters."""
+
 PLAIN = (
     "Makefile",
     "CMakeLists.txt",
@@ -104,16 +110,18 @@ class Texts:
         text += "".join(c_text.define(f"CARDS_{name}", size) for name, size in sizes.items())
         return self.head + _filled(self.read("controller.h"), {"SIZES": text, **marks})
 
-    def controller(self, sources: Sequence[Path], steps: Sequence[str]) -> str:
+    def controller(self, sources: Sequence[Path], steps: Sequence[Path]) -> str:
         """Return ``controller.c``.
 
         Args:
             sources: Texts before the parameters.
-            steps: Names of texts of this kind behind them.
+            steps: Texts behind them.
         """
         single = "#define CARDS_SINGLE\n" if self.report["precision"] == "single" else ""
-        parts = [source.read_text(encoding="utf-8") for source in sources]
-        parts += ['#include "parameters.h"\n', *map(self.read, steps)]
+        before, after = (
+            [file.read_text(encoding="utf-8") for file in files] for files in (sources, steps)
+        )
+        parts = [*before, '#include "parameters.h"\n', *after]
         return f'{self.head}{single}{_NEEDS_NAN}#include "controller.h"\n\n' + "\n".join(parts)
 
     def export(self, files: Mapping[str, str]) -> ControllerExport:

@@ -18,7 +18,7 @@ from cards_core.control.mrc.native_blocks import RELAXATION
 from cards_core.control.mrc.relaxation import TIES
 from cards_core.dynamics.differences import geodesic_muscles
 from cards_core.embedded import c_text
-from cards_core.embedded.export import ControllerExport, NotExportableError, Texts
+from cards_core.embedded.export import DUE, LAW, ControllerExport, NotExportableError, Texts
 from cards_core.embedded.model_text import model_text
 from cards_core.muscles.impedance import SLACK, ImpedanceLaw
 from cards_core.optimize.active_set import ACTIVE_SET, DOT, REAL
@@ -66,7 +66,7 @@ def export_relaxation(
             "parameters.h": texts.head + _parameters(controller) + model.places,
             "model.c": f"{texts.head}{model.text}",
             "controller.c": texts.controller(
-                (REAL, DOT, ACTIVE_SET, program, RELAXATION), ["steps.c"]
+                (REAL, DOT, ACTIVE_SET, program, RELAXATION), [DUE, LAW, texts.path("steps.c")]
             ),
         }
     )

@@ -22,7 +22,7 @@ from cards_core.control.native_set_points import GAIT, SET_POINTS
 from cards_core.control.recorded_commands import QUANTITIES
 from cards_core.control.set_points import SetPointController, SetPointParts
 from cards_core.embedded import c_text
-from cards_core.embedded.export import ControllerExport, NotExportableError, Texts
+from cards_core.embedded.export import DUE, LAW, ControllerExport, NotExportableError, Texts
 from cards_core.muscles.impedance import SLACK, ImpedanceLaw
 from cards_core.optimize.active_set import DOT, REAL
 from cards_core.optimize.qp import QP_INFINITY
@@ -72,7 +72,9 @@ def export_set_points(controller: SetPointController, precision: Precision) -> C
         {
             "controller.h": texts.header(sizes, period),
             "parameters.h": texts.head + _parameters(parts) + own,
-            "controller.c": texts.controller(sources, ["steps.c", steps]),
+            "controller.c": texts.controller(
+                sources, [DUE, LAW, texts.path("steps.c"), texts.path(steps)]
+            ),
         }
     )
 

@@ -1,10 +1,9 @@
-/* Steps of an exported `MuscleRelaxationControl`. Follows the parameters. */
+/* Steps of an exported `MuscleRelaxationControl`. Follows ``due.c`` and ``law.c``. */
 
 #define NQ CARDS_COORDINATES
 #define M CARDS_MUSCLES
 #define COLUMNS (M + NQ)
 #define NEVER (-HUGE_VAL)
-#define DUE_ROUNDING 1e-6 /* share of a period by which a step may be early */
 
 /* A pose, with its program. */
 typedef struct {
@@ -142,17 +141,6 @@ void cards_reset(void) {
   }
   blocks.let_go = 0;
   holding = 0;
-}
-
-static int is_due(double time, double due, double period) {
-  return time + DUE_ROUNDING*period >= due;
-}
-
-/* One period after it was due; where a period or more was left out, after now. */
-static double due_after(double time, double due, double period) {
-  const double following = due + period;
-  const int near = time < following && following <= time + period*(1.0 + DUE_ROUNDING);
-  return near ? following : time + period;
 }
 
 /* Whether the last command may still be what muscles are told. */
@@ -298,13 +286,8 @@ cards_status cards_step(const cards_state *state, const cards_real *pose,
 
 void cards_tensions(const cards_command *command, const cards_real *lengths,
                     const cards_real *rates, cards_real *out) {
-  for (int i = 0; i < M; i++) {
-    real t = command->tensions[i] + stiffness[i]*(lengths[i] - command->lengths[i]) +
-             damping[i]*rates[i];
-    if (!(t >= tension_floor[i])) t = tension_floor[i];
-    if (t < tension_min[i]) t = tension_min[i];
-    out[i] = t > tension_max[i] ? tension_max[i] : t;
-  }
+  for (int i = 0; i < M; i++)
+    out[i] = law_tension(i, command->tensions[i], lengths[i] - command->lengths[i], rates[i]);
 }
 
 void cards_model(const cards_real *q, const cards_real *qd, cards_dynamics *dynamics) {

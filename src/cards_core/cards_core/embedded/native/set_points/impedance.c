@@ -28,8 +28,8 @@ cards_status cards_step(const cards_state *state, cards_command *command) {
   if (!isfinite(time)) return let_go(command, CARDS_INVALID_STATE);
   if (!begun) beginning = last = due = time;
   else if (time < last) last = due = time; /* its clock was set back: goes on from where it is */
-  if (is_due(time)) {
-    set_due(time);
+  if (is_due(time, due, CARDS_PERIOD)) {
+    due = due_after(time, due, CARDS_PERIOD);
     begun = 1;
     angle += TURN*(time - last);
     last = time;

@@ -102,8 +102,8 @@ cards_status cards_step(const cards_state *state, cards_command *command) {
     last = time;
     due = time + CARDS_PERIOD;
     set_points();
-  } else if (is_due(time)) {
-    set_due(time);
+  } else if (is_due(time, due, CARDS_PERIOD)) {
+    due = due_after(time, due, CARDS_PERIOD);
     if (time - last > LONGEST_GAP) {
       last = time - CARDS_PERIOD;
       pattern.share = 0; /* the rhythm goes on from where it was, and begins softly */

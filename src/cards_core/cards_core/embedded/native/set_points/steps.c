@@ -1,8 +1,7 @@
-/* What exported controllers of set-points have in common. Follows the parameters; then come the
-   refreshes of the kind. */
+/* What exported controllers of set-points have in common. Follows ``due.c`` and ``law.c``; then come
+   the refreshes of the kind. */
 
 #define N CARDS_MUSCLES
-#define DUE_ROUNDING 1e-6 /* share of a period by which a step may be early */
 
 static real told_tension[N], told_length[N], told_rate[N], shown[N];
 static int begun;
@@ -17,15 +16,6 @@ static void place_set_points(set_points_t *told) {
   told->told_length = told_length;
   told->told_rate = told_rate;
   told->tensions = shown;
-}
-
-static int is_due(double time) { return time + DUE_ROUNDING*CARDS_PERIOD >= due; }
-
-/* One period after it was due; where a period or more was left out, after now. */
-static void set_due(double time) {
-  const double following = due + CARDS_PERIOD;
-  const int near = time < following && following <= time + CARDS_PERIOD*(1.0 + DUE_ROUNDING);
-  due = near ? following : time + CARDS_PERIOD;
 }
 
 static cards_status tell(cards_command *command, cards_status status) {
@@ -51,11 +41,7 @@ void cards_relax(cards_command *command) { let_go(command, CARDS_OK); }
 
 void cards_tensions(const cards_command *command, const cards_real *lengths,
                     const cards_real *rates, cards_real *tensions) {
-  for (int i = 0; i < N; i++) {
-    real t = command->tensions[i] + stiffness[i]*(lengths[i] - command->lengths[i]) +
-             damping[i]*(rates[i] - command->rates[i]);
-    if (!(t >= tension_floor[i])) t = tension_floor[i];
-    if (t < tension_min[i]) t = tension_min[i];
-    tensions[i] = t > tension_max[i] ? tension_max[i] : t;
-  }
+  for (int i = 0; i < N; i++)
+    tensions[i] = law_tension(i, command->tensions[i], lengths[i] - command->lengths[i],
+                              rates[i] - command->rates[i]);
 }
