@@ -168,6 +168,8 @@ class ImpedanceController(SetPointController):
                 if commands is None
                 else f"gait is '{gait}' with a file of commands; expected 'replay'"
             )
+        if commands is not None:
+            self._check_recorded(commands)
         self._gait, self._recorded, self._repeat = gait, commands, repeat
         names = self.names
         # the others may be empty: not every robot has a left side
@@ -192,6 +194,18 @@ class ImpedanceController(SetPointController):
         )
         self._compile()
         self.reset()
+
+    def _check_recorded(self, commands: RecordedCommands) -> None:
+        """Refuse recorded T0 above the largest tension of its muscle, as hosts would."""
+        told = commands.values.get("tension")
+        if told is None or not (over := told > self._most).any():
+            return
+        row, column = np.argwhere(over)[0]
+        raise ParameterError(
+            f"T0 of '{self.names[column]}' is {told[row, column]:g} N at "
+            f"{commands.times[row]:g} s of the file; expected at most the muscle's largest "
+            f"tension, {self._most[column]:g} N"
+        )
 
     def _compile(self) -> None:
         try:

@@ -174,6 +174,16 @@ def test_mistakes_in_parameters(tmp_path):
         ImpedanceController.from_parameters(MODEL, values)
 
 
+def test_a_recorded_tension_that_no_host_would_take_is_refused(tmp_path):
+    name, most = ROBOT.muscles[2].name, ROBOT.muscles[2].tension_max
+    file = tmp_path / "run.csv"
+    file.write_text(f"time,tension.{name}\n0,1\n0.25,{most + 1}\n")
+    names = [muscle.name for muscle in ROBOT.muscles]
+    words = f"T0 of '{name}' is {most + 1:g} N at 0.25 s of the file"
+    with pytest.raises(ParameterError, match=words):
+        ImpedanceController(MODEL, gait="replay", commands=read_commands(file, names))
+
+
 def test_some_muscles_are_left_alone_and_parameters_are_per_muscle():
     values = ParameterSet({"muscles": ["v0-v1.*"], "tension": [float(i) for i in range(6)]})
     item = ImpedanceController.from_parameters(MODEL, values)
