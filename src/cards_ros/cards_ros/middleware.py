@@ -16,8 +16,9 @@ def use_udp() -> None:
 
     Its shared memory does not survive processes that are killed: one that is started in their
     place may be known to all and yet get no message from them, as long as they live (Fast DDS
-    issues 5053 and 5469, open; seen here once in a hundred kills). Between two processes on one
-    machine our messages take as long by UDP.
+    issues 5053 and 5469, open; seen here once in some hundred kills). Between two processes on
+    one machine our messages take no longer by UDP. Without effect where
+    ``ROS_AUTOMATIC_DISCOVERY_RANGE`` is ``LOCALHOST``: rmw_fastrtps sets transports itself then.
     """
     if not any(os.environ.get(name) for name in (TRANSPORTS, *PROFILES)):
         os.environ[TRANSPORTS] = "UDPv4"
