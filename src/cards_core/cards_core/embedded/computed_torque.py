@@ -18,13 +18,13 @@ import numpy as np
 from cards_core.codegen.emit import Precision
 from cards_core.control.base import QpController
 from cards_core.control.native_step import COMPUTED_TORQUE, StepParts, TaskParts
-from cards_core.dynamics.differences import geodesic_muscles
 from cards_core.embedded import c_text
 from cards_core.embedded.curve import curve_at_home, curve_text
 from cards_core.embedded.export import (
     ControllerExport,
     NotExportableError,
     Texts,
+    check_muscles,
     comment,
 )
 from cards_core.embedded.model_text import model_text
@@ -119,26 +119,13 @@ def _exportable(controller: QpController) -> StepParts:
             "form does not know (expected: joints without balls and free links, and a task of "
             "positions: orientation: false)"
         )
-    if controller.model.load is not None:
-        raise NotExportableError(
-            f"{robot.name} has muscles that take no tension: "
-            f"{', '.join(controller.model.load.names)}; their forces are not in the C form "
-            "(expected: muscles that are all commanded)"
-        )
+    check_muscles(controller.model)
     if controller.model.passive is not None:
         raise NotExportableError(
             f"{robot.name} has muscles that pull without a command: "
             f"{', '.join(controller.model.passive.names)}; their passive tensions are not in the "
             "C form (expected: cables, series elastic units, or McKibben muscles without "
             "bladder_stiffness)"
-        )
-    indirect = geodesic_muscles(controller.dynamics.tree)
-    if len(indirect):
-        named = ", ".join(robot.muscles[i].name for i in indirect)
-        raise NotExportableError(
-            f"muscles of {robot.name} wrap around surfaces without a closed form: {named}; their "
-            "paths are found by iteration, which the C form does not have (expected: straight "
-            "muscles, pulleys, cylinders or spheres)"
         )
     if parts.program.exact.n == 0:
         raise NotExportableError(f"{robot.name} has nothing to command (expected: muscles)")

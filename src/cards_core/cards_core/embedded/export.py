@@ -8,9 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cards_core.codegen.emit import Precision
+from cards_core.control.model import ControlModel
+from cards_core.dynamics.differences import geodesic_muscles
 from cards_core.embedded import c_text
 from cards_core.errors import CardsError
+from cards_core.muscles.impedance import ImpedanceLaw
+from cards_core.optimize.qp import QP_INFINITY
+from cards_core.robot.elements import Muscle
 
 NATIVE = Path(__file__).parent / "native"
 
@@ -143,6 +150,54 @@ class Texts:
         every = {**plain, "main.c": self.read("main.c"), "README.md": readme, **files}
         report = {**self.report, "bytes": sum(len(text.encode()) for text in every.values())}
         return ControllerExport(dict(sorted(every.items())), report)
+
+
+def check_muscles(model: ControlModel) -> None:
+    """Refuse muscles that a model in C does not have.
+
+    Args:
+        model: Of the controller.
+
+    Raises:
+        NotExportableError: Muscles take no tension, or their paths are found by iteration.
+    """
+    robot = model.dynamics.robot
+    if model.load is not None:
+        raise NotExportableError(
+            f"{robot.name} has muscles that take no tension: {', '.join(model.load.names)}; their "
+            "forces are not in the C form (expected: muscles that are all commanded)"
+        )
+    indirect = geodesic_muscles(model.dynamics.tree)
+    if len(indirect):
+        named = ", ".join(robot.muscles[i].name for i in indirect)
+        raise NotExportableError(
+            f"muscles of {robot.name} wrap around surfaces without a closed form: {named}; their "
+            "paths are found by iteration, which the C form does not have (expected: straight "
+            "muscles, pulleys, cylinders or spheres)"
+        )
+
+
+def law_parameters(muscles: tuple[Muscle, ...]) -> str:
+    """Return the constants that `LAW` reads.
+
+    Args:
+        muscles: That are under the law.
+    """
+    law = ImpedanceLaw(muscles)
+    least, most = (
+        np.clip([getattr(muscle, name) for muscle in muscles], -QP_INFINITY, QP_INFINITY)
+        for name in ("tension_min", "tension_max")
+    )
+    text = "\n/* The muscles' law; stiffness [N/m], damping [N s/m], tensions [N]. */\n"
+    for name, values in (
+        ("stiffness", law.stiffness),
+        ("damping", law.damping),
+        ("tension_floor", law.tension_floor),
+        ("tension_min", least),
+        ("tension_max", most),
+    ):
+        text += c_text.array("cards_real", name, values)
+    return text
 
 
 def comment(text: str) -> str:

@@ -16,13 +16,19 @@ from cards_core.control.mrc.controller import IN_FORCE, MuscleRelaxationControl
 from cards_core.control.mrc.hand_over import STEP
 from cards_core.control.mrc.native_blocks import RELAXATION
 from cards_core.control.mrc.relaxation import TIES
-from cards_core.dynamics.differences import geodesic_muscles
 from cards_core.embedded import c_text
-from cards_core.embedded.export import DUE, LAW, ControllerExport, NotExportableError, Texts
+from cards_core.embedded.export import (
+    DUE,
+    LAW,
+    ControllerExport,
+    NotExportableError,
+    Texts,
+    check_muscles,
+    law_parameters,
+)
 from cards_core.embedded.model_text import model_text
-from cards_core.muscles.impedance import SLACK, ImpedanceLaw
+from cards_core.muscles.impedance import SLACK
 from cards_core.optimize.active_set import ACTIVE_SET, DOT, REAL
-from cards_core.optimize.qp import QP_INFINITY
 
 _REAL = "cards_real"
 
@@ -96,24 +102,11 @@ def _check(controller: MuscleRelaxationControl, precision: Precision) -> None:
             f"the body image of {kind} has no form in C (expected: body_image: geometric, and "
             "muscles without springs)"
         )
-    if controller.model.load is not None:
-        raise NotExportableError(
-            f"{robot.name} has muscles that take no tension: "
-            f"{', '.join(controller.model.load.names)}; their forces are not in the C form "
-            "(expected: muscles that are all commanded)"
-        )
+    check_muscles(controller.model)
     if tree.nq != tree.nv:
         raise NotExportableError(
             f"{robot.name} has ball joints or free links, which the C form of {kind} does not "
             "know (expected: joints of one coordinate each)"
-        )
-    indirect = geodesic_muscles(tree)
-    if len(indirect):
-        named = ", ".join(robot.muscles[i].name for i in indirect)
-        raise NotExportableError(
-            f"muscles of {robot.name} wrap around surfaces without a closed form: {named}; their "
-            "paths are found by iteration, which the C form does not have (expected: straight "
-            "muscles, pulleys, cylinders or spheres)"
         )
 
 
@@ -122,7 +115,6 @@ def _parameters(controller: MuscleRelaxationControl) -> str:
     parts, options, limits = controller.block_parts, controller.options, controller.limits
     robot, tree = parts.dynamics.robot, parts.dynamics.tree
     solver = parts.present.solver
-    law = ImpedanceLaw(robot.muscles)
     text = "\n/* Relaxation and safety. */\n"
     text += c_text.define("RELAXATION", int(controller.relaxation))
     text += c_text.define("TIES", TIES.index(options.ties))
@@ -144,21 +136,9 @@ def _parameters(controller: MuscleRelaxationControl) -> str:
         ("SLACKNESS", 1.0 / float(np.sqrt(solver.weights[0]))),
     ):
         text += c_text.define(name, value)
-    text += "\n/* Muscles; tensions [N], stiffness [N/m], damping [N s/m]. */\n"
-    least, most = (
-        np.clip([getattr(muscle, name) for muscle in robot.muscles], -QP_INFINITY, QP_INFINITY)
-        for name in ("tension_min", "tension_max")
-    )
-    for name, values in (
-        ("bias", parts.arrays["bias"]),
-        ("stiffness", parts.arrays["stiffness"]),
-        ("damping", law.damping),
-        ("tension_floor", law.tension_floor),
-        ("tension_least", solver.lower_bounds),
-        ("tension_min", least),
-        ("tension_max", most),
-    ):
-        text += c_text.array(_REAL, name, values)
+    text += law_parameters(robot.muscles)
+    text += c_text.array(_REAL, "bias", parts.arrays["bias"], "T0, [N]")
+    text += c_text.array(_REAL, "tension_least", solver.lower_bounds, "of what is needed, [N]")
     home = ", ".join(map(c_text.number, np.clip(tree.home, tree.lower, tree.upper)))
     text += f"const cards_real cards_home[CARDS_COORDINATES] = {{{home}}};\n"
     text += c_text.names("cards_coordinate_names", "CARDS_COORDINATES", tree.position_names)

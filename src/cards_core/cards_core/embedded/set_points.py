@@ -22,10 +22,16 @@ from cards_core.control.native_set_points import GAIT, SET_POINTS
 from cards_core.control.recorded_commands import QUANTITIES
 from cards_core.control.set_points import SetPointController, SetPointParts
 from cards_core.embedded import c_text
-from cards_core.embedded.export import DUE, LAW, ControllerExport, NotExportableError, Texts
-from cards_core.muscles.impedance import SLACK, ImpedanceLaw
+from cards_core.embedded.export import (
+    DUE,
+    LAW,
+    ControllerExport,
+    NotExportableError,
+    Texts,
+    law_parameters,
+)
+from cards_core.muscles.impedance import SLACK
 from cards_core.optimize.active_set import DOT, REAL
-from cards_core.optimize.qp import QP_INFINITY
 
 _REAL = "cards_real"
 
@@ -81,21 +87,11 @@ def export_set_points(controller: SetPointController, precision: Precision) -> C
 
 def _parameters(parts: SetPointParts) -> str:
     """Return the constants that all kinds have."""
-    law = ImpedanceLaw(parts.muscles)
-    least, most = (
-        np.clip([getattr(muscle, name) for muscle in parts.muscles], -QP_INFINITY, QP_INFINITY)
-        for name in ("tension_min", "tension_max")
-    )
     count = "CARDS_MUSCLES"
     text = "\n" + c_text.define("SLACK", SLACK)
     text += c_text.array(_REAL, "tension", parts.tension, "T0, [N]")
     text += c_text.array(_REAL, "rest_length", parts.rest_length, "l0, [m]")
-    text += "\n/* The muscles' law; stiffness [N/m], damping [N s/m], tensions [N]. */\n"
-    text += c_text.array(_REAL, "stiffness", law.stiffness)
-    text += c_text.array(_REAL, "damping", law.damping)
-    text += c_text.array(_REAL, "tension_floor", law.tension_floor)
-    text += c_text.array(_REAL, "tension_min", least)
-    text += c_text.array(_REAL, "tension_max", most)
+    text += law_parameters(parts.muscles)
     text += c_text.array("long", "columns", np.arange(len(parts.muscles)))
     home = ", ".join(map(c_text.number, parts.home))
     text += f"const cards_real cards_home_lengths[{count}] = {{{home}}};\n"

@@ -76,7 +76,7 @@ class Board:
         self._on_change = on_change
         self._estop: int | None = None  # latched until it is cleared
         self._estop_sent = 0.0
-        self._estop_lock = threading.Lock()
+        self._estop_lock = threading.RLock()  # a line that is lost in sending tells who may stop
         self._stops = 0
         self._connection = Connection(
             layout,

@@ -83,6 +83,18 @@ static void towards_goal(pattern_t *s) {
   }
 }
 
+/* Tell set-points with a T0 of every muscle before it is held back. */
+static void tell_pattern(const pattern_t *s, const real *tension) {
+  const set_points_t *told = &s->told;
+  for (long i = 0; i < told->n; i++) {
+    told->told_tension[i] = s->hold*tension[i];
+    /* muscles that are let go become longer until they are slack */
+    told->told_length[i] = told->rest_length[i]*(2 - s->hold);
+    told->told_rate[i] = s->share*s->rate_scale*(s->state[3*i + 1]*cos(s->state[3*i]));
+  }
+  show(told);
+}
+
 /* Return SETTLED, or NOT_SETTLED if a measurement is not finite or the oscillators cannot be
    integrated: nothing that lasts is changed then. The caller has seen that a coordinate is. */
 int cards_pattern_refresh(pattern_t *s) {
@@ -104,12 +116,6 @@ int cards_pattern_refresh(pattern_t *s) {
   memcpy(s->terms, s->feedback, (size_t)(3*n)*sizeof(real));
   s->hold = within_one(s->hold + s->change);
   s->share = within_one(s->share + (s->active ? s->change : -s->change));
-  for (long i = 0; i < n; i++) {
-    told->told_tension[i] = s->hold*s->wanted[i];
-    /* muscles that are let go become longer until they are slack */
-    told->told_length[i] = told->rest_length[i]*(2 - s->hold);
-    told->told_rate[i] = s->share*s->rate_scale*(s->state[3*i + 1]*cos(s->state[3*i]));
-  }
-  show(told);
+  tell_pattern(s, s->wanted);
   return SETTLED;
 }

@@ -18,7 +18,7 @@ static relaxation_t blocks;
 static real actual[NQ], desired[NQ], measured[M], temperatures[M], pulled[2*M];
 static real dl[M], targets[M], rest[NQ], necessary[M], given[M];
 static char hot[M], tense[M], unknown[M], latched[M];
-static real offsets[M], held_offsets[M], lead[M], rest_lengths[M], tensions[M];
+static real lead[M], rest_lengths[M], tensions[M];
 static real root[COLUMNS], gradient[COLUMNS]; /* of the programs: ones, zeros */
 static real held[NQ];
 static int holding;
@@ -106,8 +106,6 @@ void cards_init(void) {
   s->latched = latched;
   s->letting_go = LETTING_GO;
   s->slack = SLACK;
-  s->offsets = offsets;
-  s->held_offsets = held_offsets;
   s->lead = lead;
   s->rest_lengths = rest_lengths;
   s->tensions = tensions;

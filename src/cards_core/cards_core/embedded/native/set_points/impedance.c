@@ -34,6 +34,7 @@ cards_status cards_step(const cards_state *state, cards_command *command) {
     angle += TURN*(time - last);
     last = time;
     double since = time - beginning;
+    /* before they become floats, whose seven digits a long run would use up */
     if (sizeof(real) < sizeof(double)) angle = fmod(angle, 6.283185307179586);
     if (REPEAT && DURATION > 0) {
       since = fmod(since, DURATION);

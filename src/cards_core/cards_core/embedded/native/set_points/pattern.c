@@ -62,16 +62,6 @@ void cards_reset(void) {
   pattern.hold = 1;
 }
 
-static void set_points(void) {
-  const set_points_t *told = &pattern.told;
-  for (int i = 0; i < N; i++) {
-    told_tension[i] = pattern.hold*tension[i];
-    told_length[i] = rest_length[i]*(2 - pattern.hold);
-    told_rate[i] = pattern.share*RATE_SCALE*(oscillator_state[3*i + 1]*cos(oscillator_state[3*i]));
-  }
-  show(told);
-}
-
 /* Advance the oscillators by a time and set the set-points. */
 static cards_status refresh(const cards_state *state, double elapsed) {
   const double change = RAMP > 0 ? elapsed/RAMP : 1;
@@ -90,7 +80,7 @@ static cards_status refresh(const cards_state *state, double elapsed) {
   }
   pattern.hold = within_one(pattern.hold - change);
   pattern.share = within_one(pattern.share - change);
-  set_points();
+  tell_pattern(&pattern, tension);
   return broken ? CARDS_FAILED : CARDS_INVALID_STATE;
 }
 
@@ -101,7 +91,7 @@ cards_status cards_step(const cards_state *state, cards_command *command) {
     begun = 1;
     last = time;
     due = time + CARDS_PERIOD;
-    set_points();
+    tell_pattern(&pattern, tension);
   } else if (is_due(time, due, CARDS_PERIOD)) {
     due = due_after(time, due, CARDS_PERIOD);
     if (time - last > LONGEST_GAP) {
