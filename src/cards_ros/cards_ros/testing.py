@@ -30,23 +30,22 @@ from rclpy.qos import QoSProfile
 from cards_ros import topics
 from cards_ros.diagnostics import Level
 from cards_ros.loop import LoopNode, StopFlag
-from cards_ros.middleware import TRANSPORTS, use_udp
+from cards_ros.middleware import RANGE, VARIABLES, use_udp
 
 PATIENCE = 60.0
 """How long a test waits for what must happen, [s]: far longer than it takes."""
-
-_VARIABLES = ("ROS_DOMAIN_ID", "ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_LOCALHOST_ONLY", TRANSPORTS)
 
 
 @contextmanager
 def private_domain() -> Iterator[int]:
     """Set the environment to a domain of this process, on this machine only."""
-    before = {name: os.environ.get(name) for name in _VARIABLES}
+    before = {name: os.environ.get(name) for name in ("ROS_DOMAIN_ID", *VARIABLES)}
     # 1..101 is the range whose ports are free on every system; 0 is everybody's default
     domain = 1 + os.getpid() % 101
+    for name in VARIABLES:
+        os.environ.pop(name, None)
     os.environ["ROS_DOMAIN_ID"] = str(domain)
-    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
-    os.environ.pop("ROS_LOCALHOST_ONLY", None)
+    os.environ[RANGE] = "LOCALHOST"
     use_udp()
     try:
         yield domain
