@@ -38,12 +38,14 @@ class Parser:
         corpus: Folder of its seeds, below ``corpus``.
         words: What its documents are made of, for the fuzzer's dictionary.
         longest: Longest input, bytes.
+        grammar: "xml", "yaml", or "" where copies are not damaged within a grammar.
     """
 
     read: Callable[[bytes], object]
     corpus: str
     words: tuple[str, ...] = ()
     longest: int = 4096
+    grammar: str = ""
 
     def seeds(self) -> list[Path]:
         """Return the files of the corpus."""
@@ -404,37 +406,40 @@ _YAML = (": ", "- ", "{", "}", "[", "]", "&a ", "*a", "!!binary ", "!!python/obj
 _MESSAGES = ("type", "ViewerCameraMessage", "wxyz", "GuiUpdateMessage", "updates",
              "ShareUrlRequest", "LocalStorageGetItemResponseMessage", "request_uuid")  # fmt: skip
 
+_xml = partial(Parser, words=(*_XML, *_NUMBERS), grammar="xml")
+_yaml = partial(Parser, words=(*_YAML, *_NUMBERS), grammar="yaml")
+
 PARSERS: dict[str, Parser] = {
-    "xml": Parser(xml, "sdf", (*_XML, *_NUMBERS)),
-    "yaml": Parser(yaml, "yaml", (*_YAML, *_NUMBERS), 512),
-    "sdf": Parser(sdf, "sdf", (*_XML, *_NUMBERS)),
-    "world": Parser(world, "world", (*_XML, *_NUMBERS)),
-    "urdf": Parser(urdf, "urdf", (*_XML, *_NUMBERS)),
-    "muscles_yaml": Parser(muscles_yaml, "muscles_yaml", (*_YAML, *_NUMBERS)),
-    "cardsflow_sdf": Parser(cardsflow_sdf, "cardsflow_sdf", (*_XML, *_NUMBERS)),
-    "cardsflow_xml": Parser(cardsflow_xml, "cardsflow_xml", (*_XML, *_NUMBERS)),
-    "opensim": Parser(opensim, "opensim", (*_XML, *_NUMBERS), 8192),
-    "mjcf": Parser(mjcf, "mjcf", (*_XML, *_NUMBERS)),
+    "xml": _xml(xml, "sdf"),
+    "yaml": _yaml(yaml, "yaml", longest=512),
+    "sdf": _xml(sdf, "sdf"),
+    "world": _xml(world, "world"),
+    "urdf": _xml(urdf, "urdf"),
+    "muscles_yaml": _yaml(muscles_yaml, "muscles_yaml"),
+    "cardsflow_sdf": _xml(cardsflow_sdf, "cardsflow_sdf"),
+    "cardsflow_xml": _xml(cardsflow_xml, "cardsflow_xml"),
+    "opensim": _xml(opensim, "opensim", longest=8192),
+    "mjcf": _xml(mjcf, "mjcf"),
     **{
-        f"caspr_{part}": Parser(partial(caspr, part), f"caspr_{part}", (*_XML, *_NUMBERS))
+        f"caspr_{part}": _xml(partial(caspr, part), f"caspr_{part}")
         for part in ("bodies", "cables", "trajectories", "operational_spaces")
     },
-    "structure": Parser(structure, "structure", (*_YAML, *_NUMBERS)),
-    "rods_yaml": Parser(rods_yaml, "rods_yaml", (*_YAML, *_NUMBERS)),
+    "structure": _yaml(structure, "structure"),
+    "rods_yaml": _yaml(rods_yaml, "rods_yaml"),
     **{f"mesh_{e}": Parser(partial(mesh, e), f"mesh_{e}", _NUMBERS) for e in ("stl", "obj")},
     **{f"heights_{e}": Parser(partial(heights, e), f"heights_{e}", _NUMBERS)
        for e in ("csv", "npz", "png")},
     "terrain": Parser(terrain, "terrain", _NUMBERS, 512),
-    "pattern_yaml": Parser(pattern_yaml, "pattern_yaml", (*_YAML, *_NUMBERS)),
+    "pattern_yaml": _yaml(pattern_yaml, "pattern_yaml"),
     "ntrt_json": Parser(ntrt_json, "ntrt_json", ("NaN", "Infinity", *_NUMBERS)),
     "ntrt_nnw": Parser(ntrt_nnw, "ntrt_nnw", _NUMBERS, 512),
-    "trajectories": Parser(trajectories, "trajectories", (*_YAML, *_NUMBERS)),
+    "trajectories": _yaml(trajectories, "trajectories"),
     "traj": Parser(traj, "traj", _NUMBERS),
-    "layout": Parser(layout, "layout", (*_YAML, *_NUMBERS)),
-    "parameter_file": Parser(parameter_file, "parameter_file", (*_YAML, *_NUMBERS)),
-    "node_list": Parser(node_list, "node_list", (*_YAML, *_NUMBERS)),
-    "experiment": Parser(experiment, "experiment", (*_YAML, *_NUMBERS)),
-    "fit_yaml": Parser(fit_yaml, "fit_yaml", (*_YAML, *_NUMBERS)),
+    "layout": _yaml(layout, "layout"),
+    "parameter_file": _yaml(parameter_file, "parameter_file"),
+    "node_list": _yaml(node_list, "node_list"),
+    "experiment": _yaml(experiment, "experiment"),
+    "fit_yaml": _yaml(fit_yaml, "fit_yaml"),
     "websocket": Parser(websocket, "websocket", _MESSAGES, 1024),
     "request": Parser(request, "request", ("?token=", "http://", "0123456789abcdef"), 512),
     "boards": Parser(boards, "boards", (), 1024),

@@ -11,9 +11,11 @@ import argparse
 import os
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "src/cards_core/test/helpers")]
 
 PACKAGES = (
     "cards_core", "cards_sim", "cards_hardware", "cards_learning", "cards_bringup", "cards_viz",
@@ -57,6 +59,7 @@ def main(arguments: list[str]) -> int:
     packages = [*PACKAGES, "yaml"] if given.parser == "yaml" else list(PACKAGES)
     with atheris.instrument_imports(include=packages):
         from fuzz_parsers import PARSERS
+        from mutation import mutated
 
         if given.parser == "list":
             print("\n".join(PARSERS))
@@ -80,7 +83,12 @@ def main(arguments: list[str]) -> int:
         *(f"-artifact_prefix={found}/{given.parser}-", "-print_final_stats=1", "-verbosity=1"),
         *([f"-dict={words}"] if parser.words else []),
     ]
-    atheris.Setup(command, lambda data: parser(bytes(data)) and None)
+    mutator = {}
+    if parser.grammar:
+        # atheris puts another Mutate in its place when it begins
+        plain = lambda data, longest: atheris.Mutate(data, longest)  # noqa: E731
+        mutator["custom_mutator"] = partial(mutated, parser.grammar, plain)
+    atheris.Setup(command, lambda data: parser(bytes(data)) and None, **mutator)
     atheris.Fuzz()
     return 0
 

@@ -117,7 +117,9 @@ def main() -> int:
         except LookupError as error:
             print(f"sanitize.py: error: {error} (apt install gcc)", file=sys.stderr)
             return 2
-        arguments = ["-m", "pytest", "-p", "no:cacheprovider", *(tests or TESTS)]
+        # pytest must leave file descriptors alone: a report ends the process before it shows any
+        pytest = ("-m", "pytest", "-p", "no:cacheprovider", "--capture=sys")
+        arguments = [*pytest, *(tests or TESTS)]
         line = command(arguments, threads=given.threads)
         return subprocess.run(line, cwd=CHECKOUT, env=variables, check=False).returncode
 

@@ -3,12 +3,15 @@
 import importlib.util
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from damaged_files import time_limit
 from fuzz_parsers import CORPUS, PARSERS
+from mutation import mutated
 
 HERE = Path(__file__).resolve().parent
 
@@ -66,11 +69,29 @@ def test_damaged_copies(name):
         data = seed.read_bytes()
         for k in range(COPIES // min(6, len(parser.seeds())) + 1):
             copy = damaged(rng, data)
+            if parser.grammar:
+                plain = lambda _, longest, copy=copy: copy[:longest]  # noqa: E731
+                copy = mutated(parser.grammar, plain, data, parser.longest, k)
             try:
                 with time_limit(f"{seed}, copy {k}"):
                     parser(copy)
             except Exception as error:
                 raise AssertionError(f"{name}, copy {k} of {seed.name}: {copy!r}") from error
+
+
+@pytest.mark.parametrize("name", [name for name, p in PARSERS.items() if p.grammar])
+def test_half_of_the_copies_keep_to_the_grammar(name):
+    parser = PARSERS[name]
+    read = {"xml": ET.fromstring, "yaml": yaml.safe_load}[parser.grammar]
+    data = parser.seeds()[0].read_bytes()
+    copies = [
+        mutated(parser.grammar, lambda *_: b"plain", data, parser.longest, k) for k in range(40)
+    ]
+    within = [copy for copy in copies if copy != b"plain"]
+    assert len(within) > 10
+    assert len(set(within)) > 0.5 * len(within)
+    for copy in within:
+        read(copy.decode())
 
 
 @pytest.mark.parametrize("name", GUIDED)

@@ -308,11 +308,12 @@ class Field:
             raise self.error(f"is {out:g}", wanted)
         return out
 
-    def whole(self, *, at_least: int = 0) -> int:
-        """Return a whole number."""
+    def whole(self, *, at_least: int = 0, at_most: int | None = None) -> int:
+        """Return a whole number within bounds."""
         out = self.number()
-        if out != int(out) or out < at_least:
-            raise self.error(f"is {out:g}", f"a whole number >= {at_least}")
+        if out != int(out) or out < at_least or (at_most is not None and out > at_most):
+            bounds = f">= {at_least}" if at_most is None else f"{at_least} .. {at_most}"
+            raise self.error(f"is {out:g}", f"a whole number {bounds}")
         return int(out)
 
     def text(self, choices: Iterable[str] | None = None) -> str:

@@ -37,6 +37,7 @@ from typing import Any
 import numpy as np
 
 from cards_core.control.cpg.files import pattern_file, read_pattern
+from cards_core.control.cpg.morphology import PER_JOINT_MOST
 from cards_core.control.cpg.parameters import GOAL_INPUTS, PatternParameters, as_text
 from cards_core.control.set_points import told_muscles
 from cards_core.errors import CardsError, DescriptionError
@@ -66,6 +67,9 @@ COMBINATIONS = ("mean", "median", "worst")
 
 LARGEST_SEED = 2**53
 """Numbers of YAML are floating-point: larger ones would be rounded."""
+
+NEURONS_MOST = 1000
+"""Hidden neurons of a network, at most: each has its own numbers to be learnt."""
 
 WHOLE = "com"
 """Name of the centre of mass of the whole robot, where a link may be named as reference."""
@@ -326,10 +330,8 @@ def _read(root: Field, source: str) -> Experiment:
         failure_score=score,
         height=height,
         trials=root["trials"].whole(at_least=1),
-        seed=_whole(root, "seed", 1, 0),
+        seed=_whole(root, "seed", 1, 0, LARGEST_SEED),
     )
-    if made.seed > LARGEST_SEED:
-        raise root["seed"].error(f"is {made.seed:g}", f"at most {LARGEST_SEED}")
     period = f"{CONTROL_PERIOD:g} s"
     if made.time_step > CONTROL_PERIOD:
         raise root["time_step"].error(
@@ -377,9 +379,9 @@ def _controller(
         section["edges"].text(("shared_bodies",))
         edges = shared_bodies(muscles)
     else:
-        per_joint = section["per_joint"].whole(at_least=1)
-    hidden = _whole(section, "hidden", 0, 0)
-    goal_hidden = _whole(section, "goal_hidden", 0, 0)
+        per_joint = section["per_joint"].whole(at_least=1, at_most=PER_JOINT_MOST)
+    hidden = _whole(section, "hidden", 0, 0, NEURONS_MOST)
+    goal_hidden = _whole(section, "goal_hidden", 0, 0, NEURONS_MOST)
     if hidden and kind == "open_loop":
         raise section["hidden"].error(
             "a feedback network of an open loop", "oscillators: feedback"
@@ -501,8 +503,8 @@ def _pair(field: Field, what: str) -> tuple[float, float]:
     return first, second
 
 
-def _whole(root: Field, key: str, default: int, at_least: int) -> int:
-    return root[key].whole(at_least=at_least) if root.has(key) else default
+def _whole(root: Field, key: str, default: int, at_least: int, at_most: int | None = None) -> int:
+    return root[key].whole(at_least=at_least, at_most=at_most) if root.has(key) else default
 
 
 def _number(root: Field, key: str, default: float, **limits: float) -> float:

@@ -217,9 +217,9 @@ class _Reader:
                 self.allowed.expected,
             )
         known = {child.name for child in part.parts}
-        count = entry["repeat"].whole(at_least=1) if entry.has("repeat") else None
-        if count is not None and count > PARTS:
-            raise entry["repeat"].error(f"is {count}", f"at most {PARTS}")
+        count = None
+        if entry.has("repeat"):
+            count = entry["repeat"].whole(at_least=1, at_most=PARTS)
         for name in _names(entry):
             numbered = [name] if count is None else [f"{name}{i}" for i in range(count)]
             for child in numbered:

@@ -1,13 +1,16 @@
-"""Damaged copies of text and XML files, for tests of readers."""
+"""Damaged copies of text, XML and YAML files, for tests of readers."""
 
 from __future__ import annotations
 
 import copy
 import signal
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
+import yaml
 
 SECONDS = 20  # far more than any import of such a small model takes
 
@@ -97,9 +100,15 @@ def mutate_values(rng: np.random.Generator, text: str) -> bytes:
     What checks the names of elements lets these pass: they reach the readers behind it.
     """
     root = ET.fromstring(text)
-    leaves = [item for item in root.iter() if (item.text or "").strip() and not len(item)]
-    for index in rng.integers(len(leaves), size=int(rng.integers(1, 4))):
-        words = (leaves[index].text or "").split() or [""]  # one may have been emptied before
+    places: list[tuple[ET.Element, str]] = []
+    for item in root.iter():
+        places += [(item, name) for name in sorted(item.attrib)]
+        if (item.text or "").strip() and not len(item):
+            places.append((item, ""))
+    for index in rng.integers(len(places), size=int(rng.integers(1, 4))):
+        item, name = places[index]
+        # one may have been emptied before
+        words = ((item.get(name) if name else item.text) or "").split() or [""]
         place = int(rng.integers(len(words)))
         try:
             scale = float(rng.choice([0.0, -1.0, 0.1, 1.5, 10.0, 1e6]))
@@ -108,8 +117,59 @@ def mutate_values(rng: np.random.Generator, text: str) -> bytes:
             words[place] = WORDS[int(rng.integers(len(WORDS)))]
         if rng.random() < 0.2:
             words[place] = NUMBERS[int(rng.integers(len(NUMBERS)))]
-        leaves[index].text = " ".join(words)
+        if name:
+            item.set(name, " ".join(words))
+        else:
+            item.text = " ".join(words)
     return ET.tostring(root)
+
+
+def mutate_yaml(rng: np.random.Generator, text: str) -> bytes:
+    """Return a copy that is still YAML, with other values, keys or entries."""
+    root = [yaml.safe_load(text)]
+    for _ in range(int(rng.integers(1, 4))):
+        places = list(_places(root))
+        holder, key = places[int(rng.integers(len(places)))]
+        other_holder, other_key = places[int(rng.integers(len(places)))]
+        other = copy.deepcopy(other_holder[other_key])
+        match int(rng.integers(0, 7)):
+            case 0 | 1:
+                holder[key] = _other_value(rng, holder[key])
+            case 2:  # what stands elsewhere
+                holder[key] = other
+            case 3 if holder is not root:
+                del holder[key]
+            case 4 if isinstance(holder, list):  # say it twice, or more than it needs
+                holder.insert(key, other if rng.random() < 0.5 else copy.deepcopy(holder[key]))
+            case 4 if isinstance(holder, dict):
+                holder[other_key if isinstance(other_key, str) else str(other)[:20]] = other
+            case 5 if isinstance(holder, dict):  # by another name
+                names = [k for h, k in places if isinstance(h, dict)]
+                holder[names[int(rng.integers(len(names)))]] = holder.pop(key)
+            case 6:
+                holder[key] = [holder[key]] if rng.random() < 0.5 else {"a": holder[key]}
+    return yaml.safe_dump(root[0], sort_keys=False, allow_unicode=True).encode()
+
+
+def _places(holder: list[object] | dict[object, object]) -> Iterator[tuple[Any, Any]]:
+    """Yield each value below, as what holds it and its key."""
+    for key, value in list(enumerate(holder) if isinstance(holder, list) else holder.items()):
+        yield holder, key
+        if isinstance(value, list | dict):
+            yield from _places(value)
+
+
+def _other_value(rng: np.random.Generator, value: object) -> object:
+    """Return another value of the same kind, mostly."""
+    if isinstance(value, int | float) and rng.random() < 0.5:
+        scale = float(rng.choice([0.0, -1.0, 0.1, 1.5, 10.0, 1e6]))
+        return type(value)(scale * value)
+    if isinstance(value, str) and value.split() and rng.random() < 0.5:
+        words = value.split()
+        words[int(rng.integers(len(words)))] = WORDS[int(rng.integers(len(WORDS)))]
+        return " ".join(words)
+    odd = (None, True, "", [], {}, float("nan"), float("inf"), -1, 0, 1e308, 10**30, *WORDS)
+    return odd[int(rng.integers(len(odd)))]
 
 
 def _replace_word(rng: np.random.Generator, text: str) -> str:

@@ -234,7 +234,8 @@ static void record(steps_t *s, long row) {
   memcpy(to, s->lengths, (size_t)m*sizeof(double)), to += m;
   memcpy(to, s->rates, (size_t)m*sizeof(double)), to += m;
   memcpy(to, s->tensions, (size_t)m*sizeof(double)), to += m;
-  memcpy(to, s->bank.io + s->bank_state, (size_t)s->published*sizeof(double));
+  if (s->published)  /* else there may be no bank */
+    memcpy(to, s->bank.io + s->bank_state, (size_t)s->published*sizeof(double));
 }
 
 /* Take up to n steps. All but the last are whole; the last one ends after its forces are known,

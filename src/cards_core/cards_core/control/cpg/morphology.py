@@ -22,6 +22,9 @@ from cards_core.typing import Array
 Place = tuple[int, int, int]
 """Row, j, k."""
 
+PER_JOINT_MOST = 100
+"""Muscles at a joint that readers of files take, at most: they have 15,050 places."""
+
 
 def places(per_joint: int) -> list[Place]:
     """Return the places of couplings of m cables at every joint, m(3m + 1)/2 of them."""

@@ -21,6 +21,9 @@ from cards_core.rods.rod import Material, Rod, Section
 from cards_core.typing import Vector3
 from cards_core.yaml_fields import Document, Field
 
+STEPS_MOST = 100_000
+"""Steps, segments and iterations of a solver, at most."""
+
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 
 _MIX_UP = "one of them; the other follows"
@@ -417,10 +420,10 @@ def solver_settings(top: Field) -> SolverSettings:
     default = SolverSettings()
     segments = default.segments
     if field.has("segments") and field["segments"].value != "auto":
-        segments = field["segments"].whole(at_least=1)
+        segments = field["segments"].whole(at_least=1, at_most=STEPS_MOST)
 
     def whole(key: str, value: int) -> int:
-        return field[key].whole(at_least=1) if field.has(key) else value
+        return field[key].whole(at_least=1, at_most=STEPS_MOST) if field.has(key) else value
 
     return SolverSettings(
         steps=whole("steps", default.steps),
