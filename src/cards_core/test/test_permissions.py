@@ -96,6 +96,7 @@ def test_code_in_a_folder_that_others_can_write_is_not_loaded(folder):
     evil.mkdir()
     (evil / "x.c").write_text("double twice(double x) { return 666.0; }\n")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", "x.so", "x.c"], cwd=evil, check=True)
+    library.unlink()  # this process has it in memory
     library.write_bytes((evil / "x.so").read_bytes())
     digest = hashlib.sha256(library.read_bytes()).hexdigest()
     library.with_name("model.sha256").write_text(digest)
