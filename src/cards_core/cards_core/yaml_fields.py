@@ -313,7 +313,8 @@ class Field:
         out = self.number()
         if out != int(out) or out < at_least or (at_most is not None and out > at_most):
             bounds = f">= {at_least}" if at_most is None else f"{at_least} .. {at_most}"
-            raise self.error(f"is {out:g}", f"a whole number {bounds}")
+            # 15 digits: what is one above a bound must not look like the bound
+            raise self.error(f"is {out:.15g}", f"a whole number {bounds}")
         return int(out)
 
     def text(self, choices: Iterable[str] | None = None) -> str:

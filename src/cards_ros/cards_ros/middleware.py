@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from importlib.resources import files
+from pathlib import Path
 
 TRANSPORTS = "FASTDDS_BUILTIN_TRANSPORTS"
 """Environment variable that Fast DDS reads when a context is made; other middleware ignores it."""
@@ -17,7 +17,7 @@ RANGE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
 VARIABLES = (TRANSPORTS, *PROFILES, RANGE, "ROS_LOCALHOST_ONLY")
 """All that `use_udp` may set."""
 
-_THIS_MACHINE = str(files("cards_ros") / "this_machine.xml")
+_THIS_MACHINE = str(Path(__file__).with_name("this_machine.xml"))
 """The file of profiles with UDP alone, and others of this machine only."""
 
 

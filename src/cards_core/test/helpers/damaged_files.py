@@ -18,6 +18,7 @@ NUMBERS = (
     "nan", "inf", "-inf", "1e308", "-1e308", "1e15", "1e-320", "-1", "0", "", "1 2 3 4 5 6 7",
     "0x10", "1_0", "١٢", "9" * 400, "one", "1,5", "2147483648", "1e5", "-0.0",
 )  # fmt: skip
+SCALES = (0.0, -1.0, 0.1, 1.5, 10.0, 1e6)
 WORDS = (
     *(n for n in NUMBERS if len(n) < 400),
     "1", "2", "0.5", "1e-9", "true", "com", "joint", "relative", "R_X", "PLANAR_XY", "S_EULER_XYZ",
@@ -111,7 +112,7 @@ def mutate_values(rng: np.random.Generator, text: str) -> bytes:
         words = ((item.get(name) if name else item.text) or "").split() or [""]
         place = int(rng.integers(len(words)))
         try:
-            scale = float(rng.choice([0.0, -1.0, 0.1, 1.5, 10.0, 1e6]))
+            scale = float(rng.choice(SCALES))
             words[place] = f"{scale * float(words[place]):.6g}"
         except ValueError:
             words[place] = WORDS[int(rng.integers(len(WORDS)))]
@@ -162,7 +163,7 @@ def _places(holder: list[object] | dict[object, object]) -> Iterator[tuple[Any, 
 def _other_value(rng: np.random.Generator, value: object) -> object:
     """Return another value of the same kind, mostly."""
     if isinstance(value, int | float) and rng.random() < 0.5:
-        scale = float(rng.choice([0.0, -1.0, 0.1, 1.5, 10.0, 1e6]))
+        scale = float(rng.choice(SCALES))
         return type(value)(scale * value)
     if isinstance(value, str) and value.split() and rng.random() < 0.5:
         words = value.split()

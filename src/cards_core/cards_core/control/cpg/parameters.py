@@ -196,9 +196,9 @@ def _read(root: Field) -> PatternParameters:
         raise root.error("has edges and couplings", "one of the two")
     edges: list[tuple[str, str]] = []
     pairs: list[Array] = []
-    per_joint = (
-        root["per_joint"].whole(at_least=1, at_most=PER_JOINT_MOST) if root.has("per_joint") else 0
-    )
+    per_joint = 0
+    if root.has("per_joint") or not explicit:
+        per_joint = root["per_joint"].whole(at_least=1, at_most=PER_JOINT_MOST)
     if explicit:
         for item in root["edges"].items(at_least=0):
             values = item.items()
@@ -207,7 +207,6 @@ def _read(root: Field) -> PatternParameters:
             edges.append((values[0].text(), values[1].text()))
             pairs.append(np.array([values[2].number(), values[3].number()]))
     else:
-        per_joint = root["per_joint"].whole(at_least=1, at_most=PER_JOINT_MOST)
         rows = root["couplings"]
         pairs = [item.vector(2, "weight, phase") for item in rows.items()]
         if len(pairs) != len(places(per_joint)):
