@@ -53,6 +53,27 @@ def test_rows_of_a_log_that_was_not_closed_are_saved(tmp_path, capsys, error, st
         assert saved_log["time"].tolist() == list(range(512))
 
 
+def test_real_time_factor_leaves_out_start_and_resets(tmp_path, monkeypatch):
+    clock = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
+
+    def start(on_time, _note):
+        nonlocal clock
+        # the simulator is reset after the second report
+        for now, reached in ((3.0, 0.2), (4.0, 2.2), (5.0, 0.1), (6.0, 1.1)):
+            clock = now
+            on_time(reached)
+        clock = 9.0
+
+    end = run(start, tmp_path)
+    assert (end.begun, end.wall, end.reached) == (0.0, 9.0, 1.1)
+    assert end.real_time_factor == pytest.approx((2.0 + 1.0) / 3.0)
+
+
+def test_no_real_time_factor_without_two_reports(tmp_path):
+    assert run(lambda on_time, _note: on_time(1.0), tmp_path).real_time_factor is None
+
+
 def test_a_bug_is_not_hidden(tmp_path):
     def start(_on_time, _note):
         raise ZeroDivisionError

@@ -137,7 +137,12 @@ class SimulatorNode(Node):
         self._shell = HostShell(
             self, self.host, self.health, models=self.models, description=hosted.urdf
         )
-        self._loop = NodeLoop(self, self._shell.topics.subscriptions, StopFlag())
+        self._loop = NodeLoop(
+            self,
+            self._shell.topics.subscriptions,
+            StopFlag(),
+            polls=self.mode not in CLOCKED_MODES,
+        )
         self.create_service(Trigger, topics.RESET_SERVICE, self._on_reset)
         self.create_service(SetBool, topics.PAUSE_SERVICE, self._on_pause)
         self.create_service(Trigger, topics.STEP_SERVICE, self._on_step)

@@ -75,7 +75,7 @@ class MuscleInput:
         self.subscription: HotSubscription | None = None
         if self._needs:
             self.subscription = HotSubscription(
-                node, JointState, topics.MUSCLE_STATES, topics.STATE_QOS
+                node, JointState, topics.MUSCLE_STATES, topics.STATE_INPUT_QOS
             )
         self._names = MuscleStateNames(muscles)
         self._muscles = tuple(muscles)

@@ -113,7 +113,9 @@ class ControllerNode(Node):
         self._slots = None if tree.nq == tree.nv else tree.velocity_slots
         self._state = RobotState(0.0, tree.home.copy(), np.zeros(tree.nv))
         self._reader = JointStateReader()
-        self._states = HotSubscription(self, JointState, topics.JOINT_STATES, topics.STATE_QOS)
+        self._states = HotSubscription(
+            self, JointState, topics.JOINT_STATES, topics.STATE_INPUT_QOS
+        )
         self._commands = [
             (
                 HotPublisher(
@@ -149,7 +151,8 @@ class ControllerNode(Node):
         self._muscles = MuscleInput(self, self.controller.needs, muscles)
         self._waiting: bytes | None = None  # a state whose muscles have not come yet
         more = self._muscles.subscription
-        self._loop = NodeLoop(self, [self._states, *([more] if more else [])], self._stop)
+        inputs = [self._states, *([more] if more else [])]
+        self._loop = NodeLoop(self, inputs, self._stop, polls=True)
 
     # Loop -------------------------------------------------------------------------------------
 

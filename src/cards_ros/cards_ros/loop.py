@@ -55,6 +55,9 @@ HOT_NICE = -10
 DRAWING_NICE = 5
 """Priority of nodes that only draw."""
 
+SOON = 3e-4
+"""A message that comes within this time is looked for rather than waited for, [s]."""
+
 _IDLE = 0.5  # [s] without a message after which quality-of-service events are looked at
 _INSIST = 1.0  # [s] after which a second Ctrl-C means it
 _WAIT_SLICE = 0.02  # [s], bounds how late a signal is noticed
@@ -129,9 +132,22 @@ class HotSubscription:
             msg_type, topic, lambda _message: None, qos, callback_group=_LoopOnly(), raw=True
         )
         self._handle = self.subscription.handle
+        self._next: bytes | None = None
+
+    def has_come(self) -> bool:
+        """Tell whether a message is there to be taken."""
+        if self._next is None:
+            self._next = self._fetch()
+        return self._next is not None
 
     def take(self) -> bytes | None:
         """Return the next waiting message in serialised form, or None."""
+        if self._next is None:
+            return self._fetch()
+        data, self._next = self._next, None
+        return data
+
+    def _fetch(self) -> bytes | None:
         handle = self._handle
         with handle:
             taken = handle.take_message(self._msg_type, True)
@@ -179,6 +195,10 @@ class NodeLoop:
         urgent: Services that end a wait and are answered by every call of `serve`.
         serve_period: Minimum time between two looks at the other services, [s].
         others: More nodes of the same context; ``hot`` and ``urgent`` may be theirs.
+        polls: Messages are looked for without pause while they come within `SOON`, where there is
+            another processor for their sender. For loops that another process answers: to be
+            woken takes as long as the answer. A loop that waits for the time must not, it would
+            take time from those that it waits for.
     """
 
     def __init__(
@@ -190,8 +210,11 @@ class NodeLoop:
         urgent: Sequence[Service] = (),
         serve_period: float = SERVE_PERIOD,
         others: Sequence[Node] = (),
+        polls: bool = False,
     ) -> None:
         self._nodes = (node, *others)
+        self._polls = polls and len(os.sched_getaffinity(0)) > 1
+        self._soon = False  # whether to look for a message: the last came within `SOON`
         self._logger = node.get_logger()
         self.stop = stop
         self._hot = tuple(hot)
@@ -218,6 +241,9 @@ class NodeLoop:
         callers loop in any case.
         """
         bounded = min(max(timeout, 0.0), _WAIT_SLICE)
+        begun = time.monotonic()
+        if self._soon and self._comes_until(begun + min(bounded, SOON)):
+            return
         wait_set = self._wait_set
         wait_set.clear_entities()
         wait_set.add_guard_condition(self._guard)
@@ -226,6 +252,17 @@ class NodeLoop:
         for service in self._urgent:
             wait_set.add_service(service.handle)
         wait_set.wait(int(bounded * 1e9))
+        self._soon = self._polls and time.monotonic() - begun < SOON
+
+    def _comes_until(self, end: float) -> bool:
+        """Look for a message until a time on the monotonic clock, [s]; tell if one has come."""
+        while True:
+            for item in self._hot:
+                if item.has_come():
+                    return True
+            if time.monotonic() >= end:
+                return False
+            os.sched_yield()  # its sender may be on this processor
 
     def wake(self) -> None:
         """End the present wait, or the next one if there is none; from any thread, at any time."""

@@ -73,6 +73,17 @@ def ask(probe, message):
     raise TimeoutError(f"no answer to {message}")
 
 
+def tell(probe, node, message):
+    """Publish a state until the node has read it."""
+    stamp = stamp_of(message)
+
+    def read():
+        probe.publish(message, topics.JOINT_STATES)
+        return node._stamp == stamp
+
+    probe.until(read, "the state")
+
+
 def test_answers_are_those_of_the_controller(domain, probe):
     reference_node = {"reference": "there_and_back", "kp": 2000, "kd": [90.0, 80.0]}
     controller = make_controller("ctc_joint", ROBOT, kp=2000.0, kd=[90.0, 80.0])
@@ -173,9 +184,8 @@ def test_enable_estop_and_restart(domain, probe):
     with joint_node(domain, autostart=False, reference="there_and_back") as thread:
         node = thread.node
         answers = probe.listen(JointState, topics.FORCE_COMMAND)
-        probe.publish(state(0), topics.JOINT_STATES)
+        tell(probe, node, state(0))
         probe.until_status("ctc_joint: control", Level.WARN, "disabled")
-        probe.until(lambda: node._stamp == 0, "the state")
         assert answers == []
         assert probe.call(SetBool, "ctc_joint/enable", data=True).success
         ask(probe, state(500))
@@ -203,12 +213,10 @@ def test_a_host_that_is_not_ready_gets_no_commands_and_the_reference_waits(domai
         node = thread.node
         answers = probe.listen(JointState, topics.FORCE_COMMAND)
         probe.until_status("ctc_joint: control", Level.WARN, "waiting until /probe is active")
-        probe.publish(state(1), topics.JOINT_STATES)
-        probe.until(lambda: node._stamp == STEP, "the state")
+        tell(probe, node, state(1))
         assert probe.call(Trigger, "ctc_joint/estop").success  # has nobody to command
         assert probe.call(SetBool, "ctc_joint/enable", data=True).success
-        probe.publish(state(2000), topics.JOINT_STATES)
-        probe.until(lambda: node._stamp == 2000 * STEP, "the state")
+        tell(probe, node, state(2000))
         assert answers == []
         host.ready(True)
         probe.until(lambda: not node.unready, "readiness")
@@ -219,8 +227,7 @@ def test_a_host_that_is_not_ready_gets_no_commands_and_the_reference_waits(domai
         host.ready(False)
         probe.until(lambda: node.unready, "the loss")
         del answers[:]
-        probe.publish(state(7001), topics.JOINT_STATES)
-        probe.until(lambda: node._stamp == 7001 * STEP, "the state")
+        tell(probe, node, state(7001))
         assert answers == []
         host.ready(True)
         probe.until(lambda: not node.unready, "readiness")

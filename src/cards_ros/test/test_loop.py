@@ -1,5 +1,6 @@
 """The loop must wake up for its messages, answer services meanwhile, and end in order."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from cards_core.errors import CardsError
+from cards_ros import loop as loop_module
 from cards_ros import topics
 from cards_ros.diagnostics import Diagnostics, Level
 from cards_ros.loop import HotPublisher, HotSubscription, NodeLoop, StopFlag, describe
@@ -161,6 +163,54 @@ def test_another_thread_wakes_the_loop(domain):
         node.destroy_node()
         context.try_shutdown()
     loop.wake()  # a thread that is late does no harm
+
+
+class CountingWaits:
+    """A wait set that counts its waits."""
+
+    def __init__(self, wait_set):
+        self._wait_set, self.waits = wait_set, 0
+
+    def __getattr__(self, name):
+        return getattr(self._wait_set, name)
+
+    def wait(self, timeout):
+        self.waits += 1
+        self._wait_set.wait(timeout)
+
+
+@pytest.mark.parametrize("polls", [True, False])
+def test_a_loop_that_polls_looks_for_messages_while_they_come_soon(domain, monkeypatch, polls):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1})
+    monkeypatch.setattr(loop_module, "SOON", 0.2)  # so that no pause of this process is longer
+    node, context = bare(domain)
+    ping = HotSubscription(node, JointState, "ping", topics.STATE_INPUT_QOS)
+    messages = []
+    monkeypatch.setattr(ping, "_fetch", lambda: messages.pop() if messages else None)
+    loop = NodeLoop(node, [ping], StopFlag(), polls=polls)
+    loop._wait_set = wait_set = CountingWaits(loop._wait_set)
+    try:
+        messages = [b"first"]
+        loop.wake()
+        loop.wait(0.02)  # ended soon
+        assert wait_set.waits == 1
+        messages = [b"second", None, None]  # comes with the third look
+        loop.wait(0.02)
+        assert wait_set.waits == (1 if polls else 2)
+        if polls:
+            assert ping.take() == b"second"  # what was found is not lost
+            assert ping.take() is None
+        monkeypatch.setattr(loop_module, "SOON", 0.001)
+        loop.wait(0.02)  # nothing comes: the loop blocks, and does so at once next time
+        looks = []
+        monkeypatch.setattr(ping, "has_come", lambda: looks.append(1))
+        loop.wait(0.02)
+        assert wait_set.waits == (3 if polls else 4)
+        assert not looks
+    finally:
+        loop.close()
+        node.destroy_node()
+        context.try_shutdown()
 
 
 def test_urgent_services_are_answered_without_waiting_for_the_others(domain, probe):

@@ -113,7 +113,9 @@ class SimulatorNode(Node):
         self._hold(self._grasped)
         commands = [one for item in self.robots for one in item.shell.topics.subscriptions]
         others = tuple(self._others.values())
-        self._loop = NodeLoop(self, commands, self._stop, others=others)
+        self._loop = NodeLoop(
+            self, commands, self._stop, others=others, polls=not self.control.clocked
+        )
         for node in (self, *others):
             node.create_service(Trigger, topics.RESET_SERVICE, self._on_reset)
             node.create_service(SetBool, topics.PAUSE_SERVICE, self._on_pause)

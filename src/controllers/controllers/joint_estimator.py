@@ -126,16 +126,18 @@ class JointEstimatorNode(Node):
         self._order = NameOrder(tree.position_names)
         self._joints = np.full(tree.nq, np.nan)
         self._slots = None if tree.nq == tree.nv else tree.velocity_slots
-        self._muscles = HotSubscription(self, JointState, topics.MUSCLE_STATES, topics.STATE_QOS)
+        self._muscles = HotSubscription(
+            self, JointState, topics.MUSCLE_STATES, topics.STATE_INPUT_QOS
+        )
         self._sensors: HotSubscription | None = None
         if with_joints:
             self._sensors = HotSubscription(
-                self, JointState, topics.JOINT_STATES, topics.STATE_QOS
+                self, JointState, topics.JOINT_STATES, topics.STATE_INPUT_QOS
             )
         self._estimate = HotPublisher(self, JointState, topics.ESTIMATE, topics.STATE_QOS)
         self._writer = JointStateWriter(tree.position_names, ("position", "velocity"))
         hot = [self._muscles, *([self._sensors] if self._sensors else [])]
-        self._loop = NodeLoop(self, hot, self._stop)
+        self._loop = NodeLoop(self, hot, self._stop, polls=True)
 
     def run(self) -> int:
         """Estimate until the stop flag is set; return the exit code."""

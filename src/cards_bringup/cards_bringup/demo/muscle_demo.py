@@ -454,6 +454,7 @@ def _write_results(
         "mode": plan.values["mode"],
         "simulator": plan.values["simulator"],
         "transport": "in process" if args.no_ros else "ROS topics",
+        "real_time_factor": end.real_time_factor,
         "controller_model": _controller_model(args),
     }
     if terrain := _text_parameter(plan, "simulator", "terrain"):
@@ -555,6 +556,7 @@ def _print_summary(summary: dict[str, Any], out: Path) -> None:
     print(f"{summary['robot']}, {summary['controller']}, {summary['mode']}")
     show("simulated", "sim_time_s", "s")
     show("wall time", "wall_time_s", "s")
+    show("real-time factor", "real_time_factor", "without the start")
     show("joint error, max", "joint_error_max_rad", "mrad", 1e3)
     show("joint error, RMS", "joint_error_rms_rad", "mrad", 1e3)
     show("hand error, RMS", "op_error_rms_m", "mm", 1e3)

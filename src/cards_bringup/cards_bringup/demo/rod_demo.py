@@ -158,6 +158,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
             "simulator": plan.values["simulator"],
             "transport": "ROS topics" if use_ros else "in process",
             "wall_time_s": round(end.wall, 3),
+            "real_time_factor": end.real_time_factor,
         }
         how_it_was = RodRun(not view, duration, end.stopped, end.failure)
 
@@ -287,6 +288,7 @@ def _print_summary(summary: dict[str, Any], out: Path) -> None:
     show("time", "time_s", "s")
     show("steps", "steps", "")
     show("rate", "rate_hz", "Hz")
+    show("real-time factor", "real_time_factor", "without the start")
     show("plate to its pose, max", "position_error_max_m", "mm", 1e3)
     show("turn to its pose, max", "rotation_error_max_rad", "mrad", 1e3)
     show("maximum residual, scaled", "residual_max", "")

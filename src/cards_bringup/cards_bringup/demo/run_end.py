@@ -134,6 +134,8 @@ class RunEnd:
         reached: Simulated time that was reported last, [s].
         stopped: Whether the user ended it.
         error: What ended it, if something did.
+        real_time_factor: Simulated time per real time while time advanced, without the start of
+            nodes and the end of the run; None where time was reported less than twice.
     """
 
     begun: float
@@ -141,6 +143,7 @@ class RunEnd:
     reached: float
     stopped: bool = False
     error: CardsError | None = None
+    real_time_factor: float | None = None
 
     @property
     def failure(self) -> str:
@@ -160,11 +163,11 @@ def simulate(args: argparse.Namespace, start: Start, duration: float, out: Path)
     from cards_core.loop.run_log import recover
 
     begin = time.monotonic()
-    reached, stopped, error = 0.0, False, None
+    speed = _Speed()
+    stopped, error = False, None
 
     def on_time(now: float) -> None:
-        nonlocal reached
-        reached = now
+        speed.note(now, time.monotonic())
         progress.update(now)
 
     with RunProgress(args.robot, duration, quiet=args.json) as progress:
@@ -186,7 +189,36 @@ def simulate(args: argparse.Namespace, start: Start, duration: float, out: Path)
             f"{error or out}; a log cannot be written: {problem}. Its rows are in hidden files in "
             f"{out}: with more room, cards_core.loop.run_log.recover makes the log of them"
         )
-    return RunEnd(begin, wall, reached, stopped, error)
+    return RunEnd(begin, wall, speed.reached, stopped, error, speed.real_time_factor)
+
+
+class _Speed:
+    """How fast simulated time advances.
+
+    Attributes:
+        reached: Simulated time that was noted last, [s].
+    """
+
+    def __init__(self) -> None:
+        self.reached = 0.0
+        self._first: float | None = None
+        self._last = 0.0
+        self._advanced = 0.0
+
+    def note(self, simulated: float, real: float) -> None:
+        """Note the simulated time at a real time, [s]."""
+        if self._first is None:
+            self._first = real
+        elif simulated > self.reached:  # else the simulator was reset
+            self._advanced += simulated - self.reached
+        self.reached, self._last = simulated, real
+
+    @property
+    def real_time_factor(self) -> float | None:
+        """Simulated time per real time between the first note and the last."""
+        if self._first is None or self._last <= self._first:
+            return None
+        return self._advanced / (self._last - self._first)
 
 
 def conclude(
