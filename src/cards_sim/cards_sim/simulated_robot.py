@@ -71,7 +71,7 @@ class SimulatedRobot:
             if not control.released:
                 control.commanded(self._number, time.monotonic())
             # muscles and motors have messages of their own, and both are the answer
-            if not self.host.unanswered:
+            if control.watches and not self.host.unanswered:
                 control.answered_by(self._number, stamp)
         if control.mode == "paced" and self.host.gate.stopped and not control.released:
             # a stopped robot obeys nobody: it sinks before the eyes of who stopped it
