@@ -163,6 +163,8 @@ def read_npz(path: Path, names: Collection[str] | None = None) -> dict[str, Arra
             reason = "Python objects"
         raise CardsError(f"{path}: {reason} {_EXPECTED}") from error
     for name, values in found.items():
+        if not isinstance(values, np.ndarray):  # the bytes of a file that is no array
+            raise CardsError(f"{path}: '{name}' is no array {_EXPECTED}")
         if values.dtype.kind not in _REAL:
             raise CardsError(f"{path}: '{name}' has elements of type {values.dtype} {_EXPECTED}")
     return {name: values.astype(float) for name, values in found.items()}

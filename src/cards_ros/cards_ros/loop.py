@@ -1,9 +1,10 @@
 """The runtime of nodes that run a control or simulation loop.
 
 A spinning executor is no place for a 1 kHz loop: one ``spin_once`` costs 0.3 ms, and 5 ms now and
-then. Here the loop itself blocks on the few subscriptions it needs, takes their messages as bytes
-(3 to 14 us), and looks after services, parameters and slow subscriptions a few ten times a second
-by calling their callbacks directly. Everything happens in one thread, so nothing needs a lock.
+then. Here the loop itself waits for the few subscriptions it needs, asleep or looking for what
+comes soon (`Looking`), and takes their messages as bytes (3 to 14 us). Services, parameters and
+slow subscriptions it serves a few ten times a second by calling their callbacks directly.
+Everything happens in one thread, so nothing needs a lock.
 
 Where messages come from elsewhere too, e.g. from a thread that reads a serial line, that thread
 calls `NodeLoop.wake`, and the loop fetches them.
@@ -185,6 +186,55 @@ class HotPublisher:
             self.publisher.publish(message)
 
 
+class Looking:
+    """Decides whether a loop looks for its next message without pause, or sleeps until it comes.
+
+    To be woken takes as long as a controller's answer. Looking pays where messages come within
+    `SOON` and the loop has a processor of its own; where it has not, others run meanwhile, the
+    sender perhaps not among them. So a loop that looks in vain too often sleeps for a while.
+
+    Args:
+        allowed: Without that the loop always sleeps.
+    """
+
+    TOLERATED = 0.1  # misses per hit that do no harm
+    MISSES = 3  # more than tolerated, after which the loop sleeps
+    REST = 500  # waits
+
+    def __init__(self, allowed: bool) -> None:
+        self._allowed = allowed
+        self._soon = False
+        self._misses = 0.0
+        self._rest = 0
+
+    @property
+    def pays(self) -> bool:
+        """Whether to look for the next message."""
+        return self._soon and not self._rest
+
+    def looked(self, *, in_time: bool) -> None:
+        """Note that the loop looked; whether it found a message within `SOON`."""
+        if in_time:
+            self._misses = max(0.0, self._misses - self.TOLERATED)
+            return
+        self._soon = False
+        self._misses += 1.0
+        if self._misses >= self.MISSES:
+            self._misses, self._rest = 0.0, self.REST
+
+    def slept(self, took: float) -> None:
+        """Note that the loop slept until a message came, or for its time; how long, [s]."""
+        self._soon = self._allowed and took < SOON
+        self._rest -= self._rest > 0
+
+
+def _processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 class NodeLoop:
     """Waits for messages of nodes and serves their services in between.
 
@@ -195,10 +245,8 @@ class NodeLoop:
         urgent: Services that end a wait and are answered by every call of `serve`.
         serve_period: Minimum time between two looks at the other services, [s].
         others: More nodes of the same context; ``hot`` and ``urgent`` may be theirs.
-        polls: Messages are looked for without pause while they come within `SOON`, where there is
-            another processor for their sender. For loops that another process answers: to be
-            woken takes as long as the answer. A loop that waits for the time must not, it would
-            take time from those that it waits for.
+        polls: The loop may look for messages instead of sleeping, see `Looking`: for loops that
+            another process answers. One that waits for the time must not.
     """
 
     def __init__(
@@ -213,8 +261,7 @@ class NodeLoop:
         polls: bool = False,
     ) -> None:
         self._nodes = (node, *others)
-        self._polls = polls and len(os.sched_getaffinity(0)) > 1
-        self._soon = False  # whether to look for a message: the last came within `SOON`
+        self._looking = Looking(polls and _processors() > 1)
         self._logger = node.get_logger()
         self.stop = stop
         self._hot = tuple(hot)
@@ -242,8 +289,12 @@ class NodeLoop:
         """
         bounded = min(max(timeout, 0.0), _WAIT_SLICE)
         begun = time.monotonic()
-        if self._soon and self._comes_until(begun + min(bounded, SOON)):
-            return
+        if self._looking.pays:
+            end = begun + min(bounded, SOON)
+            came = self._comes_until(end)
+            self._looking.looked(in_time=came and time.monotonic() <= end)
+            if came:
+                return
         wait_set = self._wait_set
         wait_set.clear_entities()
         wait_set.add_guard_condition(self._guard)
@@ -252,7 +303,7 @@ class NodeLoop:
         for service in self._urgent:
             wait_set.add_service(service.handle)
         wait_set.wait(int(bounded * 1e9))
-        self._soon = self._polls and time.monotonic() - begun < SOON
+        self._looking.slept(time.monotonic() - begun)
 
     def _comes_until(self, end: float) -> bool:
         """Look for a message until a time on the monotonic clock, [s]; tell if one has come."""

@@ -109,11 +109,11 @@ def _profile(depth: int, *, reliable: bool = True, latched: bool = False) -> QoS
 
 
 STATE_QOS = _profile(1)
-"""States: only the newest matters, and it must arrive."""
+"""States: only the newest matters."""
 
 STATE_INPUT_QOS = _profile(1, reliable=False)
-"""For controllers that read states. The next state comes soon, and a host that waits for an answer
-repeats its state; acknowledgements would take a quarter of the time of a step in lockstep."""
+"""For controllers that read states. Another state follows, and a host that waits for an answer
+repeats its own; acknowledgements would take a quarter of the time of a step in lockstep."""
 
 COMMAND_QOS = _profile(1)
 """Commands and references: as states."""

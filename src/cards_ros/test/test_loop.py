@@ -22,7 +22,7 @@ from cards_core.errors import CardsError
 from cards_ros import loop as loop_module
 from cards_ros import topics
 from cards_ros.diagnostics import Diagnostics, Level
-from cards_ros.loop import HotPublisher, HotSubscription, NodeLoop, StopFlag, describe
+from cards_ros.loop import HotPublisher, HotSubscription, Looking, NodeLoop, StopFlag, describe
 from cards_ros.messages import JointStateReader, JointStateWriter
 from cards_ros.testing import NodeThread, Probe
 
@@ -163,6 +163,38 @@ def test_another_thread_wakes_the_loop(domain):
         node.destroy_node()
         context.try_shutdown()
     loop.wake()  # a thread that is late does no harm
+
+
+def test_a_loop_that_looks_in_vain_sleeps_for_a_while():
+    looking = Looking(True)
+    assert not looking.pays  # nothing is known yet
+    looking.slept(0.5 * loop_module.SOON)
+    assert looking.pays
+    for _ in range(100):  # one miss of twenty: the sender had something else to do
+        for _ in range(19):
+            looking.looked(in_time=True)
+        looking.looked(in_time=False)
+        assert not looking.pays
+        looking.slept(0.5 * loop_module.SOON)
+        assert looking.pays
+    for _ in range(10):
+        looking.looked(in_time=True)
+    for _ in range(3):  # as where others use the processors
+        looking.looked(in_time=False)
+        looking.slept(0.5 * loop_module.SOON)
+    assert not looking.pays
+    for _ in range(Looking.REST - 1):
+        assert not looking.pays
+        looking.slept(0.5 * loop_module.SOON)
+    assert looking.pays
+    looking.slept(2.0 * loop_module.SOON)
+    assert not looking.pays
+
+
+def test_a_loop_that_must_not_look_always_sleeps():
+    looking = Looking(False)
+    looking.slept(0.0)
+    assert not looking.pays
 
 
 class CountingWaits:

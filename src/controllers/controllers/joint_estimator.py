@@ -132,7 +132,7 @@ class JointEstimatorNode(Node):
         self._sensors: HotSubscription | None = None
         if with_joints:
             self._sensors = HotSubscription(
-                self, JointState, topics.JOINT_STATES, topics.STATE_INPUT_QOS
+                self, JointState, topics.JOINT_STATES, topics.STATE_QOS
             )
         self._estimate = HotPublisher(self, JointState, topics.ESTIMATE, topics.STATE_QOS)
         self._writer = JointStateWriter(tree.position_names, ("position", "velocity"))

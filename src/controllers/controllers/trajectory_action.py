@@ -119,7 +119,7 @@ class TrajectoryActionNode(Node):
         controller = self.values["controller"]
         group = ReentrantCallbackGroup()
         make = self.create_subscription
-        make(JointState, topics.JOINT_STATES, self._on_state, topics.STATE_QOS)
+        make(JointState, topics.JOINT_STATES, self._on_state, topics.STATE_INPUT_QOS)
         desired = topics.DESIRED.replace("~", controller)
         make(JointState, desired, self._on_desired, topics.STATE_QOS)
         reference = topics.REFERENCE.replace("~", controller)

@@ -449,12 +449,11 @@ def _write_results(
 
     args, plan = demo.args, demo.plan
     say(args, "plots and recording ...")
-    common = {
+    common: dict[str, Any] = {
         "controller": plan.values["controller"],
         "mode": plan.values["mode"],
         "simulator": plan.values["simulator"],
         "transport": "in process" if args.no_ros else "ROS topics",
-        "real_time_factor": end.real_time_factor,
         "controller_model": _controller_model(args),
     }
     if terrain := _text_parameter(plan, "simulator", "terrain"):
@@ -465,7 +464,8 @@ def _write_results(
     }
     if list(summaries) == [""]:
         return summaries[""]
-    summary = summary_of_all(summaries, {**common, "wall_time_s": end.wall}, demo.name)
+    common |= {"wall_time_s": end.wall, "real_time_factor": end.real_time_factor}
+    summary = summary_of_all(summaries, common, demo.name)
     write_summary(demo.out, summary)
     return summary
 
@@ -500,6 +500,8 @@ def _write_parts(
         ended = min(end.begun + end.wall, following.begun if following else math.inf)
         wall = ended - begun
         metadata: dict[str, Any] = {**common, "wall_time_s": wall}
+        if len(parts) == 1:
+            metadata["real_time_factor"] = end.real_time_factor
         if part is last:
             metadata |= _ending(end, part.time, demo.duration)
         else:

@@ -134,8 +134,8 @@ class RunEnd:
         reached: Simulated time that was reported last, [s].
         stopped: Whether the user ended it.
         error: What ended it, if something did.
-        real_time_factor: Simulated time per real time while time advanced, without the start of
-            nodes and the end of the run; None where time was reported less than twice.
+        real_time_factor: Simulated time per real time, without the start of nodes and the end of
+            the run, with pauses; None where time was reported less than twice.
     """
 
     begun: float

@@ -111,6 +111,10 @@ class Campaign:
             try:
                 system.run()
                 break
+            except KeyboardInterrupt:
+                if not system.violations:
+                    shutil.rmtree(folder, ignore_errors=True)
+                raise
             except CardsError as error:
                 if attempt + 1 == STARTS:
                     system.violate("the system starts", str(error))

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from cards_core.errors import DescriptionError
+from cards_core.errors import CardsError, DescriptionError
+from cards_core.formats import load
 from cards_core.shared_files import find_file
 from cards_core.yaml_fields import Field, read_yaml
 
@@ -188,7 +189,7 @@ def read_plan(name: str) -> Plan:
                 f"has no fault for the system '{system}'", f"one of {', '.join(possible)}"
             )
     return Plan(
-        robot=top["robot"].text(),
+        robot=_robot(top["robot"]),
         systems=systems,
         faults=faults,
         episode=top["episode"].number(above=0.0),
@@ -197,6 +198,18 @@ def read_plan(name: str) -> Plan:
         memory_growth=top["memory_growth"].number(above=0.0),
         firmware=top["firmware"].text(("host", "stm32f405")) if top.has("firmware") else "host",
     )
+
+
+def _robot(field: Field) -> str:
+    """Return the name of a robot whose muscles take tensions."""
+    name = field.text()
+    try:
+        robot = load(name)
+    except CardsError as error:
+        raise field.error(f"cannot be loaded: {error}") from error
+    if not any("force" in one.actuator.accepted_commands for one in robot.muscles):
+        raise field.error(f"is '{name}', no muscle of which takes a tension", "another robot")
+    return name
 
 
 def _shares(field: Field, known: tuple[str, ...]) -> dict[str, float]:

@@ -56,7 +56,7 @@ def summary(
         "faults_done": sum(not f["skipped"] for f in faults),
         "faults_skipped": sum(bool(f["skipped"]) for f in faults),
         "violations": len(violations),
-        "verdict": "failed" if violations else "ok",
+        "verdict": "failed" if violations else "ok" if episodes else "nothing done",
         "kinds": kinds,
         "episodes": list(episodes),
         "schedule": list(schedule),
@@ -72,9 +72,8 @@ def write(folder: Path, data: Mapping[str, Any]) -> Path:
 
 def page(data: Mapping[str, Any]) -> str:
     """Return the page."""
-    good = not data["violations"]
     lines = [
-        f"<h1>Chaos campaign {_badge('ok' if good else 'failed')}</h1>",
+        f"<h1>Chaos campaign {_badge(data['verdict'])}</h1>",
         f'<p class="paper">{escape(data["plan"]["robot"])}, seed {data["seed"]}, '
         f"{data['wall_s'] / 3600:.2f} h: {data['episodes_done']} of {len(data['schedule'])} "
         f"episodes, {data['faults_done']} faults, {data['faults_skipped']} skipped, "

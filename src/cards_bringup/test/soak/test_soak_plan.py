@@ -66,6 +66,8 @@ def test_a_schedule_keeps_to_its_plan(plan):
         ("kill: 1,", "kill: -1,", "is -1 (expected: a finite number > 0)"),
         ("robot: planar_2r\n", "", "has no 'robot'"),
         ("memory_growth: 50", "memory: 50", "unknown key 'memory'"),
+        ("planar_2r", "planar_3r", "cannot be loaded: no model or file named 'planar_3r'"),
+        ("planar_2r", "stewart_gough", "robot"),
         ("memory_growth: 50", "memory_growth: 50\nfirmware: qemu", "is 'qemu'"),
     ],
 )
@@ -119,6 +121,16 @@ def test_dry_run_and_replay(plan, tmp_path, capsys, monkeypatch):
     assert earlier["seed"] == 3
     assert cli.main(["soak", "--replay", "report.json", "--dry-run", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["schedule"] == schedule[:4]
+
+
+def test_a_report_of_nothing_is_not_ok(plan):
+    from cards_bringup.soak import report
+
+    data = report.summary(
+        plan, plan.schedule(0.1, 3), [], seed=3, hours=0.1, wall_s=1.0, ended="It ended early."
+    )
+    assert data["verdict"] == "nothing done"
+    assert "nothing done" in report.page(data)
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,11 @@ class GaitParts:
     repeat: bool
 
 
+LATEST = 1e10
+"""Largest time of a state, [s]: later a gait's angle would be lost in rounding, and at last be
+none."""
+
+
 class ImpedanceController(SetPointController):
     """Tell muscles the set-points of their impedance law; see the module.
 
@@ -291,7 +296,7 @@ class ImpedanceController(SetPointController):
         """Return the set-points of the muscles' law at a time; see `Controller.step`."""
         out, t = self.output, state.time
         out.time = t
-        if not math.isfinite(t):
+        if not abs(t) <= LATEST:
             out.status = ControlStatus.INVALID_STATE
             return self.relaxed
         out.status = ControlStatus.OK

@@ -71,6 +71,21 @@ def cases(controller, count, seed):
 
 @pytest.mark.parametrize("kind", ["ctc_joint", "ctc_operational"])
 @pytest.mark.parametrize("name", ROBOTS)
+def test_numbers_too_large_to_square_are_no_state(kind, name, tmp_path):
+    """Else an infinite residual would be within its tolerance, which is infinite too."""
+    theirs = make(kind, name)
+    ours = Exported(theirs, tmp_path)
+    tree = theirs.dynamics.tree
+    for size in (1e100, 1e140, 1e155, 1e200, 1e300):
+        state = RobotState(0.0, tree.home, np.full(tree.nv, size))
+        status = ours.step(state)
+        assert status >= ControlStatus.INFEASIBLE
+        assert math.isfinite(ours.command["residual"]) == (status != ControlStatus.INVALID_STATE)
+    assert ours.step(RobotState(0.0, tree.home, np.zeros(tree.nv))) == ControlStatus.OK
+
+
+@pytest.mark.parametrize("kind", ["ctc_joint", "ctc_operational"])
+@pytest.mark.parametrize("name", ROBOTS)
 def test_tensions_are_those_of_python(kind, name, tmp_path):
     """Where DAQP's Gram matrix loses more digits, forty digits tell who is right."""
     theirs = make(kind, name)

@@ -193,6 +193,16 @@ def test_a_long_gap_lets_the_rhythm_go_on_softly(tmp_path):
     assert np.abs(ours.command["rates"]).max() > 0.01
 
 
+@pytest.mark.parametrize("name", GAITS)
+def test_after_a_time_that_is_too_large_the_gait_goes_on(name, tmp_path):
+    ours, theirs = pair("impedance", GAITS[name], tmp_path)
+    for k, time in enumerate([0.0, 0.01, 1.7e308, 0.02, -1.7e308, 0.03, 0.2]):
+        compare(ours, theirs, blank(time))
+        values = [*ours.command["tensions"], *ours.command["lengths"], *ours.command["rates"]]
+        assert np.isfinite(values).all(), k
+    assert ours.command["status"] == ControlStatus.OK
+
+
 def test_after_a_time_that_is_none_the_next_refresh_is_good(tmp_path):
     ours, theirs = pair("cpg", PATTERNS["open_loop"], tmp_path)
     for k, time in enumerate([0.0, 0.01, math.nan, 0.012, 0.02, 0.03, math.inf, 0.04]):

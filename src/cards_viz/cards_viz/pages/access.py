@@ -182,7 +182,9 @@ class Access:
                 (self.token, Role.OPERATOR),
                 (spectator_token(self.token), Role.SPECTATOR),
             ):
-                if hmac.compare_digest(given[0].encode(), known.encode()):
+                if hmac.compare_digest(
+                    given[0].encode("utf-8", "backslashreplace"), known.encode()
+                ):
                     return role
         raise RefusedError("wrong token" if any(given) else "no token")
 

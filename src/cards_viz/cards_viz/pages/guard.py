@@ -13,6 +13,7 @@ import http
 import io
 import re
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -32,6 +33,12 @@ SPECTATORS_SEND = (
     messages.LocalStorageGetItemResponseMessage,
 )
 """Messages of spectators that are taken: where they look from, and that they have drawn."""
+
+LONGEST = 65_536
+"""Longest message of a spectator, bytes."""
+
+LARGEST = 1e9
+"""Largest number of a camera: lengths [m], angles [rad], pixels."""
 
 NOBODY_SENDS = (messages.ShareUrlRequest, messages.ShareUrlDisconnect)
 """Messages that open a tunnel to a server of viser's authors, for all the world."""
@@ -211,12 +218,16 @@ class GuardedConnection(ServerConnection):
     def _may_send(self, raw: Any) -> bool:
         if not isinstance(raw, bytes):
             return False  # viser has no such messages, and would end the connection
+        if self.role is not Role.OPERATOR and len(raw) > LONGEST:
+            return self._dropped("a message that is too long")
         try:
             message = messages.Message.deserialize(raw)
         except Exception:  # whatever a stranger sends must not end the connection of others
             return self._dropped("a message that cannot be read")
         if isinstance(message, NOBODY_SENDS):
             return self._dropped("a tunnel for others")
+        if isinstance(message, SPECTATORS_SEND) and not _is_sound(message):
+            return self._dropped("a message with wrong values")
         if self.role is Role.OPERATOR or isinstance(message, SPECTATORS_SEND):
             return True
         return self._dropped("a command of a spectator")
@@ -225,6 +236,35 @@ class GuardedConnection(ServerConnection):
         if self.refusals is not None:
             self.refusals.note(what)
         return False
+
+
+def _is_sound(message: messages.Message) -> bool:
+    """Tell whether the fields of a message of `SPECTATORS_SEND` are what they are to be.
+
+    viser only warns, with all that was sent, and what draws would fail with it.
+    """
+    if isinstance(message, messages.ViewerCameraMessage):
+        vectors = (message.position, message.look_at, message.up_direction)
+        return (
+            _are_numbers(message.wxyz, 4)
+            and all(_are_numbers(vector, 3) for vector in vectors)
+            and _are_numbers((message.fov, message.near, message.far), 3)
+            and _are_numbers((message.image_height, message.image_width), 2)
+        )
+    assert isinstance(message, messages.LocalStorageGetItemResponseMessage)
+    texts = (message.value, message.error)
+    return isinstance(message.request_uuid, str) and all(
+        text is None or isinstance(text, str) for text in texts
+    )
+
+
+def _are_numbers(values: Any, count: int) -> bool:
+    """Tell whether these are so many numbers, finite and of a usual size."""
+    return (
+        isinstance(values, list | tuple)
+        and len(values) == count
+        and all(type(value) in (int, float) and abs(value) <= LARGEST for value in values)
+    )
 
 
 def guarded_server(host: str, port: int, label: str, access: Access) -> viser.ViserServer:
@@ -239,6 +279,8 @@ def guarded_server(host: str, port: int, label: str, access: Access) -> viser.Vi
     Raises:
         CardsError: This version of viser cannot be guarded; nothing is served then.
     """
+    # of values of another type, with all that was sent: a spectator could fill the disk
+    warnings.filterwarnings("ignore", message=r"\[viser\] ", category=UserWarning)
     refusals = RefusalLog(port)
     with _completed(access, refusals) as called, contextlib.redirect_stdout(io.StringIO()):
         server = viser.ViserServer(host=host, port=port, label=label, verbose=False)

@@ -37,7 +37,7 @@ def test_tokens_give_roles(opens):
 @pytest.mark.parametrize(
     "path",
     ["/", "/?token=", "/?token=wrong", f"/?token={TOKEN[:-1]}", f"/?token={TOKEN}&token=x",
-     f"/?TOKEN={TOKEN}", f"/#token={TOKEN}", "/?token=é", f"/{TOKEN}",
+     f"/?TOKEN={TOKEN}", f"/#token={TOKEN}", "/?token=é", "/?token=\udce9", f"/{TOKEN}",
      f"http://[]/?token={TOKEN}", f"//[x/?token={TOKEN}"],
 )  # fmt: skip
 @pytest.mark.parametrize("opens", [True, False])

@@ -184,15 +184,16 @@ cards_status cards_step(const cards_state *state, const cards_reference *referen
       !numbers_finite(program.low, COLUMNS + ROWS) || !numbers_finite(program.up, COLUMNS))
     return invalid(command);
   goal_program_solve(&program);
-  if (!numbers_finite(program.x, COLUMNS)) return invalid(command);
+  const real *lacking = program.missing + HARD;
+  const real residual = real_sqrt(dot(CARDS_TASK, lacking, lacking))*GOAL_UNIT;
+  if (!numbers_finite(program.x, COLUMNS) || !isfinite(residual)) return invalid(command);
   for (int i = 0; i < CARDS_MUSCLES; i++) tensions[i] = program.x[i]*FORCE_UNIT;
   for (int i = 0; i < CARDS_MOTORS; i++) efforts[i] = program.x[CARDS_MUSCLES + i]*TORQUE_UNIT;
   holding = !reference;
   if (program.failed) status = CARDS_FALLBACK;
   else if (program.attained) status = CARDS_OK;
   else status = program.limited ? CARDS_JOINT_LIMIT : CARDS_INFEASIBLE;
-  const real *lacking = program.missing + HARD;
-  give(command, status, real_sqrt(dot(CARDS_TASK, lacking, lacking))*GOAL_UNIT);
+  give(command, status, residual);
   command->iterations = program.iterations;
   return status;
 }

@@ -25,7 +25,8 @@ void cards_reset(void) {
 
 cards_status cards_step(const cards_state *state, cards_command *command) {
   const double time = state->time;
-  if (!isfinite(time)) return let_go(command, CARDS_INVALID_STATE);
+  /* later the angle would be lost in rounding, and at last be none */
+  if (!(fabs(time) <= 1e10)) return let_go(command, CARDS_INVALID_STATE);
   if (!begun) beginning = last = due = time;
   else if (time < last) last = due = time; /* its clock was set back: goes on from where it is */
   if (is_due(time, due, CARDS_PERIOD)) {
