@@ -14,7 +14,7 @@
 
 static struct lines *lines;
 static _Atomic bool ending; /* for those who command */
-static _Atomic bool told;   /* for the boards: all has gone out */
+static _Atomic bool told;   /* for the boards: all has come */
 static _Atomic uint32_t made;
 static _Atomic uint64_t read_frames;
 static int failures;
@@ -22,7 +22,7 @@ static int failures;
 struct board {
     int master, fd, number;
     uint32_t seen[KEPT];
-    size_t count;
+    _Atomic size_t count;
     uint32_t damaged;
     uint8_t seq;
 };
@@ -70,7 +70,8 @@ static void hear(struct board *board, const struct mlp_frame *frame)
     if (frame->header.type == MLP_TYPE_TIME_SYNC) {
         say(board, MLP_TYPE_TIME_SYNC, frame->payload, frame->length);
     } else if (frame->header.type == MLP_TYPE_CMD_TENSION && board->count < KEPT) {
-        board->seen[board->count++] = u32_at(frame->payload);
+        board->seen[board->count] = u32_at(frame->payload);
+        board->count++;
     }
 }
 
@@ -78,12 +79,10 @@ static void *be_board(void *argument)
 {
     struct board *board = argument;
     struct mlp_decoder decoder;
-    int silent = 0;
     mlp_decoder_init(&decoder);
-    for (unsigned tick = 0; !atomic_load(&told) || silent < 250; tick++) {
+    for (unsigned tick = 0; !atomic_load(&told); tick++) {
         uint8_t data[1024];
         const ssize_t size = read(board->master, data, sizeof data);
-        silent = size > 0 ? 0 : silent + 1;
         for (ssize_t i = 0; i < size; i++) {
             struct mlp_frame frame;
             if (mlp_decoder_push(&decoder, data[i], &frame)) {
@@ -227,6 +226,26 @@ static void *come_and_go(void *argument)
     return NULL;
 }
 
+static uint64_t commands_sent(void)
+{
+    uint64_t counts[sizeof(struct command_counts) / sizeof(uint64_t)];
+    lines_command_counts(lines, counts);
+    return counts[0];
+}
+
+/* However long a busy machine takes: what was sent comes. */
+static void wait_for_commands(void)
+{
+    for (const int64_t end = now_ns() + 60 * 1000000000LL; now_ns() < end;) {
+        const uint64_t sent = commands_sent();
+        if (boards[0].count == sent && boards[1].count == sent) {
+            return;
+        }
+        doze(10000);
+    }
+    fail("not every command that was sent has come");
+}
+
 static void compare(void)
 {
     if (boards[0].count < 20U) {
@@ -282,6 +301,7 @@ int main(int count_of_arguments, char **arguments)
         (void)pthread_join(workers[i], NULL);
     }
     doze(200000); /* what waits has gone out or is too old now */
+    wait_for_commands();
     for (int i = 0; i < BOARDS; i++) {
         line_set_beating(lines, boards[i].number, 0);
     }
@@ -301,7 +321,7 @@ int main(int count_of_arguments, char **arguments)
         fail("hardly any frame was read");
     }
     compare();
-    (void)printf("%zu commands of %u, %llu frames\n", boards[0].count, (unsigned)atomic_load(&made),
+    (void)printf("%zu commands of %u, %llu frames\n", (size_t)boards[0].count, (unsigned)atomic_load(&made),
                  (unsigned long long)atomic_load(&read_frames));
     return failures == 0 ? 0 : 1;
 }
