@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from cards_core.analysis.workspace.run import available_cores
 from cards_core.checks import check_count
+from cards_core.cores import available_cores
 from cards_learning.folder import chosen_experiment
 from cards_learning.run import Outcome
 from cards_learning.run import learn as run_experiment

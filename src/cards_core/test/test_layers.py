@@ -19,6 +19,7 @@ FOLDER = Path(cards_core.__file__).parent
 
 BASE = {
     "checks",
+    "cores",
     "errors",
     "exit_codes",
     "executable",

@@ -42,6 +42,7 @@ from rclpy.qos import QoSProfile
 from rclpy.service import Service
 from rclpy.subscription import Subscription
 
+from cards_core.cores import available_cores
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
 from cards_ros.middleware import use_udp
@@ -228,13 +229,6 @@ class Looking:
         self._rest -= self._rest > 0
 
 
-def _processors() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 class NodeLoop:
     """Waits for messages of nodes and serves their services in between.
 
@@ -261,7 +255,7 @@ class NodeLoop:
         polls: bool = False,
     ) -> None:
         self._nodes = (node, *others)
-        self._looking = Looking(polls and _processors() > 1)
+        self._looking = Looking(polls and available_cores() > 1)
         self._logger = node.get_logger()
         self.stop = stop
         self._hot = tuple(hot)

@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
 def _learn(args: argparse.Namespace, experiment: Any, folder: Path) -> int:
     from cards_bringup.learning.report import PAGE, LiveReport, write_report
     from cards_bringup.progress import BestProgress
-    from cards_core.analysis.workspace.run import available_cores
+    from cards_core.cores import available_cores
     from cards_learning.run import learn
     from cards_learning.trial import TrialResult
 

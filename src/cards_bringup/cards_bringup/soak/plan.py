@@ -207,7 +207,7 @@ def _robot(field: Field) -> str:
         robot = load(name)
     except CardsError as error:
         raise field.error(f"cannot be loaded: {error}") from error
-    if not any("force" in one.actuator.accepted_commands for one in robot.muscles):
+    if not any(one.takes_tension for one in robot.muscles):
         raise field.error(f"is '{name}', no muscle of which takes a tension", "another robot")
     return name
 

@@ -67,7 +67,7 @@ def test_a_schedule_keeps_to_its_plan(plan):
         ("robot: planar_2r\n", "", "has no 'robot'"),
         ("memory_growth: 50", "memory: 50", "unknown key 'memory'"),
         ("planar_2r", "planar_3r", "cannot be loaded: no model or file named 'planar_3r'"),
-        ("planar_2r", "stewart_gough", "robot"),
+        ("planar_2r", "stewart_gough", "is a robot of rods; it has no muscles"),
         ("memory_growth: 50", "memory_growth: 50\nfirmware: qemu", "is 'qemu'"),
     ],
 )

@@ -28,6 +28,7 @@ from cards_core.analysis.workspace.result_file import (
     read_result,
     read_rows,
 )
+from cards_core.cores import available_cores
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.typing import Array
 
@@ -276,13 +277,6 @@ def _kind(processes: bool, scheduler: Any) -> str:
     if scheduler is not None:
         return "dask"
     return "processes" if processes else "threads"
-
-
-def available_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
 
 
 def machine() -> dict[str, Any]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import math
 import multiprocessing
-import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -24,6 +23,7 @@ import numpy as np
 
 from cards_core.analysis.workspace import Grid
 from cards_core.checks import check_fits
+from cards_core.cores import available_cores
 from cards_core.errors import CardsError
 from cards_core.rods.analysis.grid_continuation import (
     GridFill,
@@ -102,7 +102,7 @@ def solve_slice(
     seeds, note = _seeds(follower, start)
     for seed in seeds:
         grid_fill.put(seed, strict=True)
-    count = workers or (_cores() if points.count >= MANY else 1)
+    count = workers or (available_cores() if points.count >= MANY else 1)
     with _runner(follower, count, progress) as run:
         grid_fill.fill(run, strict=True)
         grid_fill.fill(run, strict=False)
@@ -243,7 +243,3 @@ def _start_worker(robot: RodRobot, grid: Grid, home: Any, options: Any, referenc
 
 def _follow(path: GridPath) -> list[Point]:
     return _WORKER[0].follow(path)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))
