@@ -745,3 +745,58 @@ TEST(numbers)
     CHECK_NEAR(towards(0.0F, -5.0F, 2.0F), -2.0F, 0.0F);
     CHECK_NEAR(towards(4.5F, 5.0F, 2.0F), 5.0F, 0.0F);
 }
+
+/* Ticks until I2t acts at a constant current [A]. */
+static uint32_t ticks_to_fold(float flowing, struct plant *plant)
+{
+    uint32_t i;
+
+    *plant = make(PROFILE_ACT, 100.0F);
+    plant->muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 100.0F};
+    plant->sense.current = flowing;
+    for (i = 1U; i < 100000U; i++) {
+        (void)muscle_step(&plant->muscle, &limits, &gains, &plant->sense, 1.0F);
+        if ((plant->muscle.limits & MUSCLE_LIMIT_I2T) != 0U) {
+            return i;
+        }
+    }
+    return 0U;
+}
+
+TEST(muscle_i2t_time)
+{
+    /* I_c 4 A, I_max 10 A, 2 s: three quarters of (100 - 16) x 2 A^2 s are used up by I^2 - 16 */
+    const float flowing[] = {10.0F, 8.0F, 6.0F, 5.0F, -8.0F};
+    struct plant plant;
+    uint32_t i;
+
+    for (i = 0U; i < sizeof flowing / sizeof flowing[0]; i++) {
+        const float seconds = (0.75F * 84.0F * 2.0F) / ((flowing[i] * flowing[i]) - 16.0F);
+
+        CHECK_NEAR(ticks_to_fold(flowing[i], &plant), seconds * 1000.0F, seconds * 10.0F);
+    }
+    CHECK_EQUAL(ticks_to_fold(4.0F, &plant), 0); /* the continuous current for ever */
+    /* over the last quarter from I_max to I_c in the squares */
+    for (i = 0U; i <= 4U; i++) {
+        const float share = (float)i * 0.25F; /* of the quarter that is left */
+        const float top = sqrtf(16.0F + (84.0F * share));
+
+        plant = make(PROFILE_ACT, 0.0F);
+        plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 300.0F};
+        plant.muscle.desired = 300.0F;
+        plant.muscle.integral = 2.0F;
+        plant.muscle.i2t = 84.0F * 2.0F * (1.0F - (0.25F * share));
+        plant.sense.current = 4.0F; /* neither more nor less */
+        plant.sense.tension = -500.0F;
+        CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F), top, 1e-3F);
+        CHECK_EQUAL(plant.muscle.limits & MUSCLE_LIMIT_I2T, (i < 4U) ? MUSCLE_LIMIT_I2T : 0U);
+        CHECK((plant.muscle.limits & MUSCLE_LIMIT_CURRENT) != 0U);
+    }
+    /* without current the whole budget is back after 168 A^2 s / 16 A^2 = 10.5 s */
+    plant.muscle.i2t = 168.0F;
+    plant.sense.current = 0.0F;
+    for (i = 0U; (i < 20000U) && (plant.muscle.i2t > 0.0F); i++) {
+        (void)muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F);
+    }
+    CHECK_NEAR(i, 10500.0F, 105.0F);
+}

@@ -371,3 +371,26 @@ TEST(plausibility_invalid)
     input.drives_on = true;
     CHECK_EQUAL(run(4U), 0);
 }
+
+TEST(plausibility_rupture_winds)
+{
+    /* slower than before, but still paid out: somebody who pulled lets go */
+    healthy();
+    input.rate = 0.3F;
+    (void)run(20U);
+    input.tension = 40.0F;
+    input.rate = 0.1F;
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_RUPTURE, 0);
+    healthy(); /* to a standstill neither */
+    input.rate = 0.3F;
+    (void)run(20U);
+    input.tension = 40.0F;
+    input.rate = 0.0F;
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_RUPTURE, 0);
+    healthy();
+    input.rate = 0.3F;
+    (void)run(20U);
+    input.tension = 40.0F;
+    input.rate = -0.001F;
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_RUPTURE, MLP_MUSCLE_RUPTURE);
+}

@@ -112,3 +112,22 @@ TEST(thermal_derates_and_latches)
     CHECK_NEAR(thermal_derating(&thermal, 60.0F, 80.0F), 0.0F, 0.0F);
     CHECK(!thermal_clear(&thermal, 60.0F));
 }
+
+TEST(thermal_clear_needs_both_nodes)
+{
+    struct thermal thermal;
+
+    thermal_init(&thermal, 90.0F);
+    CHECK_NEAR(thermal_derating(&thermal, 60.0F, 80.0F), 0.0F, 0.0F);
+    thermal.core = 61.0F; /* the winding is hot in a cool housing */
+    thermal.housing = 30.0F;
+    CHECK(!thermal_clear(&thermal, 60.0F));
+    thermal.core = 60.0F; /* below soft, not at it */
+    CHECK(!thermal_clear(&thermal, 60.0F));
+    thermal.core = 30.0F;
+    thermal.housing = 60.0F;
+    CHECK(!thermal_clear(&thermal, 60.0F));
+    thermal.housing = 59.9F;
+    CHECK(thermal_clear(&thermal, 60.0F));
+    CHECK(!thermal.latched);
+}
