@@ -800,3 +800,36 @@ TEST(muscle_i2t_time)
     }
     CHECK_NEAR(i, 10500.0F, 105.0F);
 }
+
+TEST(numbers_at_their_bounds)
+{
+    const uint32_t quiet = 0x7FC00001U; /* a NaN whose last bit is set */
+    const uint32_t most = 0x7F7FFFFFU;  /* the largest number */
+    float value;
+
+    (void)memcpy(&value, &quiet, sizeof value);
+    CHECK(!is_finite(value));
+    (void)memcpy(&value, &most, sizeof value);
+    CHECK(is_finite(value));
+    CHECK_EQUAL(round_to(0.49F, -10, 10, 99), 0);
+    CHECK_EQUAL(round_to(0.5F, -10, 10, 99), 1);
+    CHECK_EQUAL(round_to(-0.49F, -10, 10, 99), 0);
+    CHECK_EQUAL(round_to(-0.5F, -10, 10, 99), -1);
+    CHECK_EQUAL(round_to(0.0F, -10, 10, 99), 0);
+    CHECK_EQUAL(round_to(9.4F, -10, 10, 99), 9);
+    CHECK_EQUAL(round_to(10.0F, -10, 10, 99), 10);
+    CHECK_EQUAL(round_to(-9.4F, -10, 10, 99), -9);
+    CHECK_EQUAL(round_to(-10.0F, -10, 10, 99), -10);
+    /* 2^31 fits no int32 */
+    CHECK_EQUAL(round_to(2147483648.0F, -INT32_MAX, INT32_MAX, 0), INT32_MAX);
+    CHECK_EQUAL(round_to(-2147483648.0F, -INT32_MAX, INT32_MAX, 0), -INT32_MAX);
+    CHECK_EQUAL(round_to(INFINITY, -10, 10, 99), 99);
+    CHECK_EQUAL(saturate32((int64_t)INT32_MAX + 1), INT32_MAX);
+    CHECK_EQUAL(saturate32(INT32_MAX), INT32_MAX);
+    CHECK_EQUAL(saturate32(INT32_MAX - 1), INT32_MAX - 1);
+    CHECK_EQUAL(saturate32(INT32_MIN), -INT32_MAX);
+    CHECK_EQUAL(saturate32(-INT32_MAX), -INT32_MAX);
+    CHECK_EQUAL(saturate32(-INT32_MAX + 1), -INT32_MAX + 1);
+    CHECK_EQUAL(count32(UINT32_MAX - 1U), UINT32_MAX);
+    CHECK_EQUAL(count32(0U), 1);
+}
