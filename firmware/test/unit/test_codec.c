@@ -318,3 +318,61 @@ TEST(codec_parameters)
     }
     CHECK(mlp_parameters[MLP_PLACE_WATCHDOG_HOLD].id == MLP_PARAM_WATCHDOG_HOLD);
 }
+
+TEST(codec_decoder_at_its_bounds)
+{
+    struct mlp_decoder decoder;
+    struct mlp_frame frame;
+    mlp_decoder_init(&decoder);
+    for (unsigned i = 0U; i < 5U; i++) { /* delimiters alone are nothing */
+        CHECK(!mlp_decoder_push(&decoder, 0U, &frame));
+    }
+    CHECK(mlp_decoder_errors(&decoder) == 0U && decoder.ok == 0U);
+    CHECK(!mlp_decoder_push(&decoder, 1U, &frame)); /* a byte alone is a frame that is too short */
+    CHECK(!mlp_decoder_push(&decoder, 0U, &frame));
+    CHECK(decoder.bad_code == 1U && mlp_decoder_errors(&decoder) == 1U);
+
+    /* header and CRC are the least: 12 bytes good, 11 bytes of which the last four are their CRC
+     * too short, not damaged */
+    for (size_t body = 7U; body <= 8U; body++) {
+        uint8_t data[12] = {0x20U, 5U, 6U, 7U, 8U, 9U, 10U, 11U};
+        struct bytes wire;
+        const uint32_t crc = mlp_crc32(0U, data, body);
+        for (size_t i = 0U; i < 4U; i++) {
+            data[body + i] = (uint8_t)((crc >> (8U * i)) & 0xFFU);
+        }
+        wire.used = mlp_cobs_encode(data, body + 4U, wire.data, sizeof wire.data);
+        wire.data[wire.used] = 0U;
+        wire.used++;
+        mlp_decoder_init(&decoder);
+        CHECK(feed(&decoder, &wire, &frame) == (body == 8U ? 1U : 0U));
+        CHECK(decoder.bad_code == (body == 8U ? 0U : 1U) && decoder.bad_crc == 0U);
+        CHECK(decoder.ok == (body == 8U ? 1U : 0U));
+    }
+
+    /* as many bytes as there is room for are not too long yet, one more is */
+    for (size_t more = 0U; more < 2U; more++) {
+        mlp_decoder_init(&decoder);
+        for (size_t i = 0U; i < MLP_MAX_WIRE + more; i++) {
+            CHECK(!mlp_decoder_push(&decoder, 1U, &frame));
+        }
+        CHECK(decoder.too_long == more);
+        CHECK(decoder.used == MLP_MAX_WIRE);
+        CHECK(!mlp_decoder_push(&decoder, 0U, &frame));
+        CHECK(decoder.too_long == more && decoder.bad_code == 1U - more);
+        CHECK(!decoder.skipping && decoder.used == 0U);
+    }
+}
+
+TEST(codec_cobs_blocks_that_say_too_much)
+{
+    uint8_t one[3] = {1U, 3U, 1U};    /* the second block misses one byte */
+    uint8_t two[5] = {2U, 1U, 4U, 1U, 1U};
+    uint8_t exact[4] = {1U, 3U, 1U, 2U};
+    size_t decoded = 0U;
+    CHECK(!mlp_cobs_decode(one, sizeof one, &decoded));
+    CHECK(!mlp_cobs_decode(two, sizeof two, &decoded));
+    CHECK(mlp_cobs_decode(exact, sizeof exact, &decoded));
+    CHECK(decoded == 3U && exact[0] == 0U && exact[1] == 1U && exact[2] == 2U);
+    CHECK(mlp_cobs_decode(exact, 0U, &decoded) && decoded == 0U);
+}

@@ -531,3 +531,175 @@ TEST(setup_what_voids_limits)
         }
     }
 }
+
+/* Calibrates without a frame. */
+static uint8_t calibrate_by_hand(uint8_t action, uint32_t mask, int32_t value, uint16_t *detail)
+{
+    struct mlp_calibrate message = {.action = action, .mask = mask};
+    uint32_t i;
+
+    for (i = 0U; i < MLP_MAX_MUSCLES; i++) {
+        message.value[i] = value;
+    }
+    *detail = 99U;
+    return calibrate(&message, &rig.device.sensors, &rig.device.settings, &rig.device.parameters,
+                     detail);
+}
+
+static int32_t calibrated(uint32_t place, uint32_t index)
+{
+    return parameters_at(&rig.device.parameters, place, index);
+}
+
+TEST(calibrate_at_the_bounds_of_the_numbers)
+{
+    struct muscle_sensor *muscle = &rig.device.sensors.muscle[2];
+    struct joint_sensor *joint = &rig.device.sensors.joint[1];
+    uint16_t detail = 0U;
+
+    rig_ready();
+    muscle->load_mean = 12.5F; /* to the nearest count */
+    CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_TENSION_ZERO, 4U, 0, &detail), MLP_ACK_OK);
+    CHECK_EQUAL(detail, MLP_NO_INDEX16);
+    CHECK_EQUAL(calibrated(MLP_PLACE_LOAD_ZERO, 2U), 13);
+    CHECK_EQUAL(calibrated(MLP_PLACE_LOAD_ZERO, 1U), 0);
+    muscle->load_mean = -40000.0F;
+    CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_TENSION_ZERO, 4U, 0, &detail), MLP_ACK_OK);
+    CHECK_EQUAL(calibrated(MLP_PLACE_LOAD_ZERO, 2U), -32767);
+    muscle->load_mean = 40000.0F;
+    CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_TENSION_ZERO, 4U, 0, &detail), MLP_ACK_OK);
+    CHECK_EQUAL(calibrated(MLP_PLACE_LOAD_ZERO, 2U), 32767);
+    /* length: 1 um per count */
+    muscle->counts = -1000;
+    CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_LENGTH, 4U, INT32_MAX - 1000, &detail),
+                MLP_ACK_OK);
+    CHECK_EQUAL(calibrated(MLP_PLACE_LENGTH_OFFSET, 2U), INT32_MAX);
+    CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_LENGTH, 4U, INT32_MAX - 999, &detail),
+                MLP_ACK_RANGE);
+    CHECK_EQUAL(detail, 2);
+    muscle->counts = 1000;
+    CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_LENGTH, 4U, -INT32_MAX + 1000, &detail),
+                MLP_ACK_OK);
+    CHECK_EQUAL(calibrated(MLP_PLACE_LENGTH_OFFSET, 2U), -INT32_MAX);
+    CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_LENGTH, 4U, -INT32_MAX + 999, &detail),
+                MLP_ACK_RANGE);
+    muscle->counts = 0;
+    CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_LENGTH, 4U, MLP_INVALID_I32, &detail),
+                MLP_ACK_RANGE);
+    muscle->sense.length_valid = false;
+    CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_LENGTH, 4U, 5, &detail), MLP_ACK_RANGE);
+    /* joint: 1 urad per count */
+    joint->counts = 1000;
+    CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_JOINT_ZERO, 2U, -INT32_MAX + 1000, &detail),
+                MLP_ACK_OK);
+    CHECK_EQUAL(calibrated(MLP_PLACE_JOINT_ZERO, 1U), INT32_MAX);
+    CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_JOINT_ZERO, 2U, -INT32_MAX + 999, &detail),
+                MLP_ACK_RANGE);
+    CHECK_EQUAL(detail, 1);
+    joint->counts = -1000;
+    CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_JOINT_ZERO, 2U, INT32_MAX - 1000, &detail),
+                MLP_ACK_OK);
+    CHECK_EQUAL(calibrated(MLP_PLACE_JOINT_ZERO, 1U), -INT32_MAX);
+    CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_JOINT_ZERO, 2U, INT32_MAX - 999, &detail),
+                MLP_ACK_RANGE);
+    joint->counts = 0;
+    CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_JOINT_ZERO, 2U, MLP_INVALID_I32, &detail),
+                MLP_ACK_RANGE);
+    CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_JOINT_ZERO, 2U, 5, &detail), MLP_ACK_OK);
+    CHECK_EQUAL(calibrated(MLP_PLACE_JOINT_ZERO, 1U), -5);
+    /* channels that the board has, and no others */
+    rig.device.sensors.joint[2].valid = true;
+    CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_JOINT_ZERO, 4U, 5, &detail), MLP_ACK_RANGE);
+    CHECK_EQUAL(detail, 2);
+    rig.device.sensors.muscle[3].sense.length_valid = true;
+    rig.device.sensors.muscle[3].sense.tension_valid = true;
+    CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_LENGTH, 8U, 5, &detail), MLP_ACK_RANGE);
+    CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_TENSION_ZERO, 8U, 5, &detail), MLP_ACK_RANGE);
+    CHECK_EQUAL(detail, 3);
+    CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_LENGTH, 0x10000U, 5, &detail), MLP_ACK_RANGE);
+    CHECK_EQUAL(detail, MLP_NO_INDEX16);
+    CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_LENGTH, 0U, 5, &detail), MLP_ACK_RANGE);
+    rig.device.settings.muscles = 16U;
+    rig.device.sensors.muscle[15].sense.length_valid = true;
+    rig.device.sensors.muscle[15].counts = 7;
+    CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_LENGTH, 0x8000U, 5, &detail), MLP_ACK_OK);
+    CHECK_EQUAL(calibrated(MLP_PLACE_LENGTH_OFFSET, 15U), 5 - 7);
+}
+
+TEST(setup_what_may_change_under_power)
+{
+    const uint16_t tuned[] = {MLP_PARAM_STATE_RATE, MLP_PARAM_KP,         MLP_PARAM_KI,
+                              MLP_PARAM_INTEGRAL_MAX, MLP_PARAM_WIRE_GAIN, MLP_PARAM_ROTOR_DAMPING,
+                              MLP_PARAM_STIFFNESS,  MLP_PARAM_DAMPING,    MLP_PARAM_TENSION_FLOOR};
+    uint32_t place;
+    uint32_t i;
+
+    rig_go(STATE_ARMED);
+    for (place = 0U; place < MLP_PARAMETER_COUNT; place++) {
+        const struct mlp_parameter_info *info = &mlp_parameters[place];
+        const int32_t now = parameters_at(&rig.device.parameters, place, 0U);
+        const int32_t other = (now < info->maximum) ? (now + 1) : (now - 1);
+        bool tunable = false;
+
+        for (i = 0U; i < sizeof tuned / sizeof tuned[0]; i++) {
+            tunable = tunable || (tuned[i] == info->id);
+        }
+        rig_run(12U); /* refusals are answered once in 10 ms */
+        rig_set(info->id, 0U, other);
+        CHECK_EQUAL(rig_answer(), tunable ? MLP_ACK_OK : MLP_ACK_STATE);
+        CHECK_EQUAL(parameters_at(&rig.device.parameters, place, 0U), tunable ? other : now);
+        /* what is measured goes on */
+        CHECK(rig.device.sensors.muscle[0].sense.tension_valid);
+        CHECK(rig.device.sensors.muscle[0].sense.length_valid);
+        rig_set(info->id, 0U, now);
+        CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    }
+    CHECK_EQUAL(rig_state(), STATE_ARMED);
+    /* a scale makes what was measured mean something else: it begins anew */
+    rig_ready();
+    rig.device.channels[0].checks.have_length = true;
+    rig.device.channels[15].checks.have_length = true;
+    rig_set((uint16_t)MLP_PARAM_LOAD_ZERO, 0U, 5);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    CHECK(!rig.device.sensors.muscle[0].sense.tension_valid);
+    CHECK(!rig.device.channels[15].checks.have_length);
+    rig_run(1U);
+    CHECK(rig.device.sensors.muscle[0].sense.tension_valid);
+    CHECK_NEAR(rig.device.sensors.muscle[0].sense.tension, -0.5F, 1e-4F);
+}
+
+TEST(setup_events_of_changes)
+{
+    struct mlp_limits limits;
+
+    rig_ready();
+    rig_set((uint16_t)MLP_PARAM_KP, 2U, 12345);
+    rig_run(3U);
+    CHECK(rig_saw_value(MLP_EVENT_PARAMETER, ((int32_t)MLP_PARAM_KP << 8) | 2));
+    rig_forget();
+    rig_set((uint16_t)MLP_PARAM_KP, 2U, 12345); /* as it is */
+    CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    rig_run(3U);
+    CHECK(!rig_saw(MLP_EVENT_PARAMETER));
+    rig_set((uint16_t)MLP_PARAM_SERVICE_MODE, 0U, 1);
+    rig_run(3U);
+    CHECK(rig_saw_value(MLP_EVENT_SERVICE, 1));
+    CHECK(!rig_saw(MLP_EVENT_PARAMETER));
+    limits = rig_default_limits();
+    limits.slew[0]--;
+    rig_limits(&limits);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    rig_run(3U);
+    rig_hello(rig.ident.nonce);
+    rig_run(1U);
+    CHECK(rig.ident.cfg_crc != 0U);
+    CHECK(rig_saw_value(MLP_EVENT_LIMITS_LOADED, (int32_t)(rig.ident.cfg_crc & 0x7FFFFFFFU)));
+    rig_save();
+    CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    rig_run(3U);
+    CHECK(rig_saw(MLP_EVENT_SAVED));
+    /* RELAX that is refused leaves nothing behind */
+    rig_request((uint8_t)MLP_REQUEST_RELAX, 0U);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_STATE);
+    CHECK(!rig.device.relax_requested);
+}
