@@ -69,11 +69,11 @@ TEST(bounds_of_the_milliseconds)
     CHECK((rig.device.milliseconds == 9U) || (rig.device.milliseconds == 10U));
     rig_ready();
     before = rig.device.milliseconds;
-    rig.device.whole_us = rig.device.started_us;
+    rig.device.whole_us = rig.device.started_us - 123U;
     for (i = 1U; i <= 10U; i++) { /* ticks of 1.7 ms: none of the rest is lost */
         tick_after(1700U);
-        CHECK_EQUAL(rig.device.milliseconds - before, (i * 1700U) / 1000U);
-        CHECK_EQUAL(rig.device.started_us - rig.device.whole_us, (i * 1700U) % 1000U);
+        CHECK_EQUAL(rig.device.milliseconds - before, ((i * 1700U) + 123U) / 1000U);
+        CHECK_EQUAL(rig.device.started_us - rig.device.whole_us, ((i * 1700U) + 123U) % 1000U);
         CHECK_EQUAL(fake.command.tick, rig.device.milliseconds & 0xFFFFU);
     }
     rig.device.milliseconds = 0x1FFFFU;

@@ -1314,3 +1314,18 @@ TEST(muscle_gains_approach_in_numbers)
     (void)muscle_step(&plant.muscle, &quick, &gains, &plant.sense, 1.0F);
     CHECK_NEAR(plant.muscle.gains.damping, 10.0F + (80.0F * 4.0F / 9.6F), 0.02F);
 }
+
+TEST(muscle_rate_of_a_length_that_is_not_known)
+{
+    struct muscle_limits slow = limits;
+    struct plant plant = make(PROFILE_ACT, 100.0F);
+
+    slow.rate_max = 0.01F;
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 100.0F};
+    plant.muscle.desired = 100.0F;
+    plant.sense.rate = -5.0F;
+    plant.sense.length_valid = false;
+    (void)muscle_step(&plant.muscle, &slow, &gains, &plant.sense, 1.0F);
+    CHECK_EQUAL(plant.muscle.limits & MUSCLE_LIMIT_RATE, 0);
+    CHECK_NEAR(plant.muscle.desired, 100.0F, 0.0F);
+}
