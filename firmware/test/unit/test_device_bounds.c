@@ -5,6 +5,7 @@
 
 #include "dispatch.h"
 #include "harness.h"
+#include "numbers.h"
 #include "protection.h"
 #include "rig.h"
 
@@ -1027,4 +1028,76 @@ TEST(bounds_of_current_commands)
                     MLP_ACK_RANGE);
         CHECK_EQUAL(detail, MLP_NO_INDEX16);
     }
+}
+
+TEST(bounds_of_what_counts_as_a_strike)
+{
+    uint32_t i;
+
+    /* only values out of range do: short frames and those of another state do not */
+    rig_go(STATE_ACTIVE);
+    for (i = 0U; i < 5U; i++) {
+        rig_send((uint8_t)MLP_TYPE_CMD_TENSION, (const uint8_t *)"", 0U);
+        rig_run(1U);
+        rig_send((uint8_t)MLP_TYPE_CMD_PRESSURE, (const uint8_t *)"", 0U);
+        rig_run(1U);
+    }
+    CHECK_EQUAL(rig.device.strikes, 0);
+    CHECK_EQUAL(rig_state(), STATE_ACTIVE);
+    CHECK_EQUAL(rig.device.refused[MLP_ACK_LENGTH - 1], 5);
+}
+
+TEST(bounds_of_checks_without_power)
+{
+    /* nothing of a muscle is judged while its drive is off, nor without limits to judge by */
+    rig_ready();
+    fake.muscle[0].position = MLP_INVALID_I32;
+    fake.muscle[1].hold_load = true;
+    fake.muscle[1].load = 4000; /* 400 N of 300 N */
+    fake.muscle[2].position = 600000;
+    rig_run(1U);
+    rig.device.channels[2].latched = 0U; /* it jumped there */
+    rig_run(50U);
+    CHECK_EQUAL(rig.device.channels[0].latched, 0);
+    CHECK_EQUAL(rig.device.channels[1].latched, 0);
+    CHECK_EQUAL(rig.device.channels[2].latched & ~MLP_MUSCLE_ENCODER_JUMP, 0);
+    rig_go(STATE_ARMED);
+    rig.device.limits.loaded = false;
+    fake.muscle[1].hold_load = true;
+    fake.muscle[1].load = 4000;
+    rig_run(20U);
+    CHECK_EQUAL(rig.device.channels[1].latched, 0);
+}
+
+TEST(bounds_of_telling_who_was_forgotten)
+{
+    uint32_t told = 0U;
+    uint32_t i;
+
+    rig_go(STATE_ACTIVE);
+    rig_command(20U, 20.0F);
+    rig_forget();
+    command_first(1500U);
+    for (i = 0U; i < rig.event_count; i++) {
+        told += (rig.events[i].code == (uint16_t)MLP_EVENT_MUSCLE_RELAXED) ? 1U : 0U;
+    }
+    CHECK_EQUAL(told, 2); /* each of the two once */
+}
+
+TEST(bounds_of_a_tick_with_two_changes)
+{
+    /* disarmed and armed again within a tick: begins from what is measured, as ever */
+    rig_go(STATE_ACTIVE);
+    rig_command(300U, 20.0F);
+    rig_hello(rig.ident.nonce);
+    rig_command(1U, 20.0F);
+    rig.device.channels[0].muscle.integral = 0.9F;
+    rig.device.channels[0].muscle.desired = 200.0F;
+    rig_request((uint8_t)MLP_REQUEST_DISARM, 0U);
+    fake.now_us += 10U; /* the later one is later */
+    rig_request((uint8_t)MLP_REQUEST_ARM, rig.ident.arm_token);
+    rig_run(1U);
+    CHECK_EQUAL(rig_state(), STATE_ARMED);
+    CHECK(absf(rig.device.channels[0].muscle.integral) < 0.05F);
+    CHECK(rig.device.channels[0].muscle.desired < 25.0F);
 }

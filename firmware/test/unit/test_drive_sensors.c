@@ -895,3 +895,28 @@ TEST(session_of_another_host)
     session.open = false;
     CHECK(!session_token_fits(&session, session.token));
 }
+
+TEST(events_and_links_begin_empty)
+{
+    static struct events events;
+    static struct link link;
+
+    (void)memset(&events, 0x5A, sizeof events); /* whatever was there */
+    events_init(&events);
+    CHECK_EQUAL(events.count, 0);
+    CHECK_EQUAL(events.head, 0);
+    CHECK_EQUAL(events.suppressed, 0);
+    CHECK_EQUAL(events.tokens, 10);
+    CHECK_EQUAL(events.refill, 0);
+    CHECK_EQUAL(events.ticks, 0);
+    CHECK(!events.last[0].used && !events.last[31].used);
+    fake_init();
+    (void)memset(&link, 0x5A, sizeof link);
+    link_init(&link, 5U, false);
+    CHECK_EQUAL(link.dropped, 0);
+    CHECK_EQUAL(link.seq[0], 0);
+    CHECK_EQUAL(link.decoder.used, 0);
+    CHECK_EQUAL(mlp_decoder_errors(&link.decoder), 0);
+    CHECK(link_send(&link, 128U, false, 0U, (const uint8_t *)"", 0U)); /* counted with type 0 */
+    CHECK_EQUAL(link.seq[0], 1);
+}

@@ -1329,3 +1329,62 @@ TEST(muscle_rate_of_a_length_that_is_not_known)
     CHECK_EQUAL(plant.muscle.limits & MUSCLE_LIMIT_RATE, 0);
     CHECK_NEAR(plant.muscle.desired, 100.0F, 0.0F);
 }
+
+TEST(muscle_little_numbers_are_numbers)
+{
+    /* a small motor: 0.5 A for ever, 0.6 A for a second, 0.11 A^2 s */
+    struct muscle_limits weak = limits;
+    struct muscle_gains small = gains;
+    struct plant plant = make(PROFILE_ACT, 10.0F);
+    uint32_t i;
+
+    weak.current_max = 0.6F;
+    small.continuous = 0.5F;
+    small.i2t_s = 1.0F;
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 10.0F};
+    plant.sense.current = 0.6F;
+    for (i = 0U; i < 2000U; i++) {
+        (void)muscle_step(&plant.muscle, &weak, &small, &plant.sense, 1.0F);
+        if ((plant.muscle.limits & MUSCLE_LIMIT_I2T) != 0U) {
+            break;
+        }
+    }
+    CHECK_NEAR(i, 750.0F, 8.0F);
+    /* an error of 0.5 N at the limit is not integrated either, up or down */
+    plant = make(PROFILE_ACT, 0.0F);
+    weak.current_max = 1.0F;
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 100.0F};
+    plant.muscle.desired = 100.0F;
+    plant.muscle.integral = 0.5F;
+    plant.sense.tension = 99.5F;
+    (void)muscle_step(&plant.muscle, &weak, &gains, &plant.sense, 1.0F);
+    CHECK_NEAR(plant.muscle.integral, 0.5F, 0.0F);
+    plant.muscle.command.tension = 2.0F;
+    plant.muscle.desired = 2.0F;
+    plant.muscle.integral = -1.9F;
+    plant.sense.tension = 2.5F;
+    (void)muscle_step(&plant.muscle, &weak, &gains, &plant.sense, 1.0F);
+    CHECK_NEAR(plant.muscle.integral, -1.9F, 0.0F);
+    /* a wire of 0.5 N/m is elastic */
+    small = gains;
+    small.wire_stiffness = 0.5F;
+    plant = make(PROFILE_ACT, 10.0F);
+    (void)muscle_step(&plant.muscle, &limits, &small, &plant.sense, 1.0F);
+    CHECK(plant.muscle.wire_known);
+    small.wire_growth = 0.5F; /* log(1 + g T / k) / g */
+    CHECK_NEAR(muscle_elongation(&small, 10.0F), logf(11.0F) / 0.5F, 1e-4F);
+}
+
+TEST(muscle_rate_limit_never_raises)
+{
+    /* T_safe below T_min: wound fast, a stop asks for T_safe, not for T_min */
+    struct muscle_limits low = limits;
+    struct plant plant = make(PROFILE_ACT, 100.0F);
+
+    low.tension_safe = 1.0F;
+    plant.sense.rate = -1.1F;
+    muscle_set_profile(&plant.muscle, PROFILE_STOP, 100.0F);
+    (void)muscle_step(&plant.muscle, &low, &gains, &plant.sense, 1.0F);
+    CHECK_NEAR(plant.muscle.desired, 1.0F, 0.0F);
+    CHECK_EQUAL(plant.muscle.limits & MUSCLE_LIMIT_RATE, MUSCLE_LIMIT_RATE);
+}

@@ -343,7 +343,7 @@ TEST(parameters_slot_that_was_never_written)
     }
 }
 
-/* A record of so many entries of an id that is not known, but the last. */
+/* A record of so many entries of an id that is not known, though its low byte is, but the last. */
 static void long_record(uint32_t values)
 {
     uint8_t *flash = fake.flash[0];
@@ -356,7 +356,8 @@ static void long_record(uint32_t values)
     for (i = 0U; i < values; i++) {
         uint8_t *entry = &flash[12U + (8U * i)];
 
-        put_u32(entry, (i + 1U == values) ? (uint32_t)MLP_PARAM_LENGTH_OFFSET : 0xEEEEU);
+        put_u32(entry, (i + 1U == values) ? (uint32_t)MLP_PARAM_LENGTH_OFFSET
+                                              : (0x8000U | (uint32_t)MLP_PARAM_KP));
         put_u32(&entry[4], 4242U);
     }
     put_u32(&flash[body], mlp_crc32(0U, flash, body));
@@ -369,6 +370,7 @@ TEST(parameters_longest_record)
     parameters_init(&parameters);
     CHECK_EQUAL(parameters_load(&parameters), PARAMETERS_LOADED);
     CHECK_EQUAL(parameters_at(&parameters, MLP_PLACE_LENGTH_OFFSET, 0U), 4242);
+    CHECK_EQUAL(parameters_at(&parameters, MLP_PLACE_KP, 0U), 10000);
     fake_init();
     long_record(PARAMETERS_MAX + 1U); /* more than there can be */
     parameters_init(&parameters);

@@ -310,3 +310,14 @@ TEST(replay_forgets_after_half_an_hour)
     replay_start(&replay, 100U, 1000U); /* another HELLO is young again */
     CHECK(!replay_accept(&replay, 0x12U, 2U, 900U, 0U, &gap));
 }
+
+TEST(host_clock_steps_are_rounded_down)
+{
+    struct host_clock clock;
+
+    host_clock_init(&clock, 9901U); /* 1e6 / 9901 = 100.99: a microsecond per 100 us */
+    host_clock_start(&clock, 0U, 0U);
+    CHECK_EQUAL(host_clock_age(&clock, 99U, 99U - 50U), 50);
+    CHECK_EQUAL(host_clock_age(&clock, 100U, 100U - 50U), 49);
+    CHECK_EQUAL(host_clock_age(&clock, 1000U, 1000U - 50U), 40);
+}
