@@ -332,8 +332,17 @@ class ParameterId(enum.IntEnum):
     RANGE_STRIKES = 0x17, "board", 3, 1, 100, 1, "", "commands out of range in a row until HOLD"
     # FAULT and ESTOP with the drives on, without the host that armed
     UNATTENDED_HOLD = 0x18, "board", 10000, 0, 1800000, 1e-3, "s", "safe tensions are held"
-    UNATTENDED_RAMP = 0x19, "board", 5000, 100, 600000, 1e-3, "s", "then they fall to 0; drives off"
-    LOWERING_RATE = 0x1A, "board", 1000, 0, 32000, 1e-4, "m/s", "of a wire that still holds then"
+    UNATTENDED_RAMP = (
+        0x19,
+        "board",
+        5000,
+        100,
+        600000,
+        1e-3,
+        "s",
+        "then they fall to zero",
+    )
+    LOWERING_RATE = 0x1A, "board", 1000, 0, 32000, 1e-4, "m/s", "wires hold at it meanwhile"
     # supply, drives, processor
     VBUS_MIN = 0x20, "board", 18000, 0, 65000, 1e-3, "V", "supply voltage below: fault"
     VBUS_MAX = 0x21, "board", 30000, 0, 65000, 1e-3, "V", "supply voltage above: fault"

@@ -288,8 +288,8 @@ enum mlp_param {
     MLP_PARAM_AGE_LEAK = 0x16, /* upward leak of the least transit time, s/s [1e-06] */
     MLP_PARAM_RANGE_STRIKES = 0x17, /* commands out of range in a row until HOLD [1] */
     MLP_PARAM_UNATTENDED_HOLD = 0x18, /* safe tensions are held [0.001 s] */
-    MLP_PARAM_UNATTENDED_RAMP = 0x19, /* then they fall to 0; drives off [0.001 s] */
-    MLP_PARAM_LOWERING_RATE = 0x1A, /* of a wire that still holds then [0.0001 m/s] */
+    MLP_PARAM_UNATTENDED_RAMP = 0x19, /* then they fall to zero [0.001 s] */
+    MLP_PARAM_LOWERING_RATE = 0x1A, /* wires hold at it meanwhile [0.0001 m/s] */
     MLP_PARAM_VBUS_MIN = 0x20, /* supply voltage below: fault [0.001 V] */
     MLP_PARAM_VBUS_MAX = 0x21, /* supply voltage above: fault [0.001 V] */
     MLP_PARAM_DRIVE_TIMEOUT = 0x22, /* drives silent for longer: fault [0.001 s] */
