@@ -359,3 +359,44 @@ TEST(load_zero_within_the_range)
     /* and the end of the converter counts as the end of the cell */
     CHECK_EQUAL(rig.device.settings.muscle[0].checks.load_max, 2767);
 }
+
+/* A load that the safe tension carries, on the wire of muscle 0: x'' = g - T/m downwards. Returns
+ * how far it sank when the drives went off; `fastest` is the largest rate on the way. */
+static float lower_a_load(float mass, int32_t lowering, float *fastest)
+{
+    float rate = 0.0F;
+    float sunk = 0.0F;
+    const int32_t begin = fake.muscle[0].position;
+    uint32_t ticks = 0U;
+
+    stopped_with(STATE_ESTOP, lowering);
+    rig.beat = false;
+    *fastest = 0.0F;
+    while ((fake.command.enable != 0U) && (ticks < 5000U)) {
+        rate += (9.81F - (rig_measured(0U) / mass)) * 1.0e-3F;
+        if ((rate < 0.0F) && !rig.device.releasing) {
+            rate = 0.0F; /* it stands on its wire */
+        }
+        sunk += rate * 1.0e-3F;
+        fake.muscle[0].position = begin + (int32_t)(sunk * 1.0e6F);
+        *fastest = maxf(*fastest, rate);
+        rig_run(1U);
+        ticks++;
+    }
+    CHECK(ticks < 5000U);
+    return sunk;
+}
+
+TEST(unattended_lets_a_load_down)
+{
+    float fastest = 0.0F;
+    float sunk = lower_a_load(1.0F, 1000, &fastest);
+
+    /* never faster than LOWERING_RATE mg / T_safe, but for the lag of filter and drive; in a ramp
+     * of 0.4 s nowhere near the 0.26 m and 1.96 m/s of a plain one: g t^2/6, g t/2 */
+    CHECK((fastest > 0.09F) && (fastest < 0.12F));
+    CHECK((sunk > 0.02F) && (sunk < 0.042F));
+    sunk = lower_a_load(1.0F, 0, &fastest);
+    CHECK_NEAR(sunk, 9.81F * 0.16F / 6.0F, 0.03F);
+    CHECK_NEAR(fastest, 9.81F * 0.4F / 2.0F, 0.1F);
+}
