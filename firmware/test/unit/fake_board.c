@@ -175,6 +175,7 @@ bool board_drive_write(const uint8_t *data, size_t size)
         if (mlp_decoder_push(&decoder, data[i], &frame) &&
             (frame.header.type == (uint8_t)MLP_TYPE_DRIVE_COMMAND) &&
             mlp_unpack_drive_command(frame.payload, frame.length, &fake.command)) {
+            fake.command_header = frame.header;
             fake.commands++;
             if (!fake.drive_silent) {
                 answer();

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "board.h"
+#include "frame.h"
 #include "protocol.h"
 
 #define FAKE_SLOT_SIZE 16384U
@@ -44,6 +45,7 @@ struct fake_board {
     bool drive_damage; /* a byte of every answer is wrong */
     bool drive_full;   /* commands find no room */
     struct mlp_drive_command command; /* the last one */
+    struct mlp_header command_header; /* its header */
     uint32_t commands;
     uint8_t answer_muscles; /* 255: as many as commanded */
     uint8_t answer_joints;

@@ -1,4 +1,6 @@
 /* Every fault bit: how it is set, what the board does, how it is cleared. */
+#include <math.h>
+
 #include "harness.h"
 #include "protection.h"
 #include "rig.h"
@@ -579,4 +581,113 @@ TEST(protection_use_of_bits)
     /* the safest reaction of several wins */
     CHECK_EQUAL(protection_use(MLP_MUSCLE_OVERSPEED | MLP_MUSCLE_RUPTURE), MUSCLE_OUT_OFF);
     CHECK_EQUAL(protection_use(MLP_MUSCLE_OVERSPEED | MLP_MUSCLE_LOAD_STUCK), MUSCLE_OUT_OPEN);
+}
+
+TEST(arming_looks_at_winding_and_housing)
+{
+    /* soft is 60 C: whichever of the two is there refuses, and the muscle is named */
+    uint16_t detail = 0U;
+    uint32_t node;
+
+    rig_ready();
+    for (node = 0U; node < 2U; node++) {
+        struct thermal *thermal = &rig.device.channels[1].thermal;
+        float *const hot = (node == 0U) ? &thermal->core : &thermal->housing;
+
+        *hot = 60.0F;
+        detail = 99U;
+        CHECK_EQUAL(protection_may_arm(&rig.device, &detail), MLP_ACK_STATE);
+        CHECK_EQUAL(detail, 1);
+        *hot = 59.9F;
+        CHECK_EQUAL(protection_may_arm(&rig.device, &detail), MLP_ACK_OK);
+        *hot = 25.0F;
+    }
+    /* by frames: a winding of 65 C in a cool housing */
+    rig.device.channels[1].thermal.core = 65.0F;
+    rig_arm();
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_STATE);
+    CHECK_EQUAL(rig.ack.detail, 1);
+    CHECK_EQUAL(rig_state(), STATE_DISARMED);
+    rig.device.channels[1].thermal.core = 55.0F;
+    rig_arm();
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_OK);
+}
+
+TEST(clearing_looks_at_winding_and_housing)
+{
+    rig_go(STATE_ACTIVE);
+    rig.device.channels[1].thermal.core = 85.0F;
+    rig_command(5U, 20.0F);
+    CHECK((rig.device.channels[1].latched & MLP_MUSCLE_HARD_TEMPERATURE) != 0U);
+    rig_request((uint8_t)MLP_REQUEST_DISARM, 0U);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    rig.device.channels[1].thermal.core = 65.0F; /* the housing has 25 C */
+    rig_clear();
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_STATE);
+    CHECK_EQUAL(rig.ack.detail, 1);
+    rig.device.channels[1].thermal.core = 55.0F;
+    rig_clear();
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_OK);
+    CHECK_EQUAL(rig.device.channels[1].latched, 0);
+}
+
+/* Rise of the winding over a housing held at 25 C, which is ambient:
+ * C1 x' = R I^2 (1 + alpha x) - x / R1, with the constants of the board's defaults. */
+static float winding_rise(float current, float seconds)
+{
+    const float heat = 0.6F * current * current;
+    const float rate = ((heat * 0.0039F) - (1.0F / 2.0F)) / 30.0F;
+
+    return (heat / (30.0F * rate)) * expm1f(rate * seconds);
+}
+
+TEST(winding_is_warmed_by_the_current_that_flows)
+{
+    /* 250 N, 5 A; the sensor of muscle 1 gives nothing: the commanded current counts. That of
+     * muscle 2 says 3 A: what is measured counts. */
+    const float flowing[] = {5.0F, 5.0F, 3.0F};
+    uint32_t i;
+
+    rig_go(STATE_ACTIVE);
+    fake.muscle[1].hold_current = true;
+    fake.muscle[1].measured = MLP_INVALID_I16;
+    fake.muscle[2].hold_current = true;
+    fake.muscle[2].measured = 3000;
+    rig_command(400U, 250.0F);
+    for (i = 0U; i < RIG_MUSCLES; i++) {
+        rig.device.channels[i].thermal.core = 25.0F;
+    }
+    rig_command(5000U, 250.0F);
+    CHECK_EQUAL(rig_state(), STATE_ACTIVE);
+    CHECK(winding_rise(5.0F, 5.0F) > 2.3F);
+    for (i = 0U; i < RIG_MUSCLES; i++) {
+        const float rise = winding_rise(flowing[i], 5.0F);
+
+        CHECK_EQUAL(rig.device.channels[i].latched, 0);
+        CHECK_NEAR(rig.device.channels[i].thermal.core - 25.0F, rise, 0.03F * rise);
+    }
+}
+
+TEST(estop_is_no_fault_of_a_muscle)
+{
+    /* how fast it lets go and what T - k_I I is meanwhile says nothing; in FAULT it does */
+    rig_go(STATE_ESTOP);
+    fake.muscle[1].step = 1700; /* rate_max is 1 m/s */
+    rig_run(30U);
+    CHECK_EQUAL(rig_state(), STATE_ESTOP);
+    CHECK_EQUAL(rig.device.channels[1].latched, 0);
+    fake.muscle[1].step = 0;
+    rig.device.settings.muscle[1].checks.residual = 0.0F;
+    rig.device.settings.muscle[1].checks.residual_share = 0.0F;
+    rig.device.settings.muscle[1].checks.residual_ticks = 5U;
+    fake.muscle[1].hold_current = true;
+    fake.muscle[1].measured = 3000;
+    rig_run(300U);
+    CHECK_EQUAL(rig.device.channels[1].latched, 0);
+
+    rig_go(STATE_FAULT);
+    fake.muscle[1].step = 1700;
+    rig_run(30U);
+    CHECK_EQUAL(rig_state(), STATE_FAULT);
+    CHECK((rig.device.channels[1].latched & MLP_MUSCLE_OVERSPEED) != 0U);
 }

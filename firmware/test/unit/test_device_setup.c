@@ -502,3 +502,33 @@ TEST(setup_limits_by_the_parameters_of_this_tick)
     CHECK_EQUAL(rig.ack.code, MLP_ACK_RANGE);
     CHECK(!rig.device.limits.loaded);
 }
+
+TEST(setup_what_voids_limits)
+{
+    /* another range of the load cell, another scale, another count; nothing else, and not the
+     * value that is there */
+    static const struct {
+        uint16_t id;
+        int32_t value;
+        bool voids;
+    } tries[] = {{MLP_PARAM_LOAD_MAX, 5300, true},   {MLP_PARAM_LOAD_MAX, 5400, false},
+                 {MLP_PARAM_LOAD_SCALE, 101, true},  {MLP_PARAM_LOAD_SCALE, 100, false},
+                 {MLP_PARAM_MUSCLES, 4, true},       {MLP_PARAM_MUSCLES, 3, false},
+                 {MLP_PARAM_LOAD_ZERO, 5, false},    {MLP_PARAM_LENGTH_OFFSET, 5, false},
+                 {MLP_PARAM_CURRENT_SCALE, 40000, false}, {MLP_PARAM_KP, 5, false}};
+    uint32_t i;
+
+    for (i = 0U; i < sizeof tries / sizeof tries[0]; i++) {
+        rig_ready();
+        CHECK(rig.device.limits.loaded);
+        rig_set(tries[i].id, 0U, tries[i].value);
+        CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+        CHECK_EQUAL(rig.device.limits.loaded, !tries[i].voids);
+        if (tries[i].voids) {
+            rig_run(30U);
+            rig_arm();
+            CHECK_EQUAL(rig.ack.code, MLP_ACK_STATE);
+            CHECK_EQUAL(rig_state(), STATE_DISARMED);
+        }
+    }
+}

@@ -1,5 +1,6 @@
 /* The states of a whole board, driven by frames only. */
 #include "harness.h"
+#include "protection.h"
 #include "rig.h"
 
 TEST(device_boots_safe)
@@ -747,4 +748,116 @@ TEST(device_hello_makes_no_command_younger)
     rig_run(1U);
     rig_tension(30.0F);
     CHECK_EQUAL(rig_answer(), MLP_ACK_STALE);
+}
+
+TEST(device_clear_token_once)
+{
+    uint32_t token;
+
+    rig_go(STATE_FAULT);
+    rig_hello(rig.ident.nonce);
+    rig_run(1U);
+    token = rig.ident.arm_token;
+    rig_request((uint8_t)MLP_REQUEST_CLEAR, token);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    CHECK_EQUAL(rig_state(), STATE_DISARMED);
+    rig_request((uint8_t)MLP_REQUEST_CLEAR, token); /* allowed in DISARMED, but it is used up */
+    CHECK_EQUAL(rig_answer(), MLP_ACK_TOKEN);
+    rig_request((uint8_t)MLP_REQUEST_ARM, token); /* for arming, too */
+    CHECK_EQUAL(rig_answer(), MLP_ACK_TOKEN);
+    CHECK_EQUAL(rig_state(), STATE_DISARMED);
+    /* a clear that is refused for another reason uses nothing up */
+    rig_go(STATE_FAULT);
+    fake.vbus = 10000U;
+    rig_run(25U);
+    rig_hello(rig.ident.nonce);
+    rig_run(1U);
+    token = rig.ident.arm_token;
+    rig_request((uint8_t)MLP_REQUEST_CLEAR, token);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_STATE);
+    fake.vbus = 24000U;
+    rig_run(25U);
+    rig_request((uint8_t)MLP_REQUEST_CLEAR, token);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+}
+
+TEST(device_commands_end_with_the_state)
+{
+    /* who was commanded before the board was disarmed was not commanded since it is armed again */
+    rig_go(STATE_ACTIVE);
+    rig_command(20U, 20.0F);
+    rig_request((uint8_t)MLP_REQUEST_DISARM, 0U);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    rig_forget();
+    rig_run(300U);
+    CHECK(!rig_saw(MLP_EVENT_MUSCLE_RELAXED));
+    rig_arm();
+    rig_run(20U);
+    command_one(300U, 200);
+    CHECK_EQUAL(rig_state(), STATE_ACTIVE);
+    CHECK(!rig_saw(MLP_EVENT_MUSCLE_RELAXED));
+    CHECK_EQUAL(rig.slow.mflags[1] & MLP_MUSCLE_RELAXED, 0);
+    /* and who was forgotten is not any more */
+    rig_command(20U, 20.0F);
+    command_one(150U, 200);
+    CHECK_EQUAL(protection_flags(&rig.device, 1U) & MLP_MUSCLE_RELAXED, MLP_MUSCLE_RELAXED);
+    rig_request((uint8_t)MLP_REQUEST_DISARM, 0U);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    rig_run(2U);
+    CHECK_EQUAL(protection_flags(&rig.device, 1U) & MLP_MUSCLE_RELAXED, 0);
+    CHECK_EQUAL(rig.device.channels[1].muscle.use, MUSCLE_IN_USE);
+}
+
+TEST(device_watchdog_rests_where_no_command_is_in_force)
+{
+    const uint16_t fresh = (uint16_t)MLP_FAST_COMMAND_FRESH;
+    uint32_t i;
+
+    for (i = 0U; i < 3U; i++) {
+        rig_go(STATE_ACTIVE);
+        rig_command(2U, 100.0F);
+        CHECK_EQUAL(rig.fast.flags & fresh, fresh);
+        switch (i) {
+        case 0U:
+            rig_request((uint8_t)MLP_REQUEST_DISARM, 0U);
+            break;
+        case 1U:
+            rig.device.guard_low = 0U;
+            break;
+        default:
+            rig_estop();
+            break;
+        }
+        rig_run(3U); /* the last command is younger than 24 ms */
+        CHECK_EQUAL(rig_state(), (i == 0U)   ? STATE_DISARMED
+                                 : (i == 1U) ? STATE_FAULT
+                                             : STATE_ESTOP);
+        CHECK_EQUAL(rig.fast.flags & fresh, 0);
+        CHECK_EQUAL(rig.fast.cmd_age_us, MLP_INVALID_U32);
+    }
+    /* other times are in force at once, also after commands acted */
+    rig_go(STATE_ACTIVE);
+    rig_request((uint8_t)MLP_REQUEST_DISARM, 0U);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    rig_set((uint16_t)MLP_PARAM_WATCHDOG_HOLD, 0U, 40);
+    rig_run(2U);
+    CHECK_EQUAL(rig.device.watchdog.hold_us, 40000);
+}
+
+TEST(device_relaxes_for_a_second_after_commands_of_before)
+{
+    /* armed again long after the last command: RELAX by another session lasts its second */
+    rig_go(STATE_ACTIVE);
+    rig_command(20U, 20.0F);
+    rig_request((uint8_t)MLP_REQUEST_DISARM, 0U);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    rig_run(3000U);
+    rig_arm();
+    rig_run(20U);
+    CHECK_EQUAL(rig_state(), STATE_ARMED);
+    rig_hello(999U);
+    rig_run(990U);
+    CHECK_EQUAL(rig_state(), STATE_RELAX);
+    rig_run(20U);
+    CHECK_EQUAL(rig_state(), STATE_DISARMED);
 }

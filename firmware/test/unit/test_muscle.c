@@ -745,3 +745,572 @@ TEST(numbers)
     CHECK_NEAR(towards(0.0F, -5.0F, 2.0F), -2.0F, 0.0F);
     CHECK_NEAR(towards(4.5F, 5.0F, 2.0F), 5.0F, 0.0F);
 }
+
+/* Ticks until I2t acts at a constant current [A]. */
+static uint32_t ticks_to_fold(float flowing, struct plant *plant)
+{
+    uint32_t i;
+
+    *plant = make(PROFILE_ACT, 100.0F);
+    plant->muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 100.0F};
+    plant->sense.current = flowing;
+    for (i = 1U; i < 100000U; i++) {
+        (void)muscle_step(&plant->muscle, &limits, &gains, &plant->sense, 1.0F);
+        if ((plant->muscle.limits & MUSCLE_LIMIT_I2T) != 0U) {
+            return i;
+        }
+    }
+    return 0U;
+}
+
+TEST(muscle_i2t_time)
+{
+    /* I_c 4 A, I_max 10 A, 2 s: three quarters of (100 - 16) x 2 A^2 s are used up by I^2 - 16 */
+    const float flowing[] = {10.0F, 8.0F, 6.0F, 5.0F, -8.0F};
+    struct plant plant;
+    uint32_t i;
+
+    for (i = 0U; i < sizeof flowing / sizeof flowing[0]; i++) {
+        const float seconds = (0.75F * 84.0F * 2.0F) / ((flowing[i] * flowing[i]) - 16.0F);
+
+        CHECK_NEAR(ticks_to_fold(flowing[i], &plant), seconds * 1000.0F, seconds * 10.0F);
+    }
+    CHECK_EQUAL(ticks_to_fold(4.0F, &plant), 0); /* the continuous current for ever */
+    /* over the last quarter from I_max to I_c in the squares */
+    for (i = 0U; i <= 4U; i++) {
+        const float share = (float)i * 0.25F; /* of the quarter that is left */
+        const float top = sqrtf(16.0F + (84.0F * share));
+
+        plant = make(PROFILE_ACT, 0.0F);
+        plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 300.0F};
+        plant.muscle.desired = 300.0F;
+        plant.muscle.integral = 2.0F;
+        plant.muscle.i2t = 84.0F * 2.0F * (1.0F - (0.25F * share));
+        plant.sense.current = 4.0F; /* neither more nor less */
+        plant.sense.tension = -500.0F;
+        CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F), top, 1e-3F);
+        CHECK_EQUAL(plant.muscle.limits & MUSCLE_LIMIT_I2T, (i < 4U) ? MUSCLE_LIMIT_I2T : 0U);
+        CHECK((plant.muscle.limits & MUSCLE_LIMIT_CURRENT) != 0U);
+    }
+    /* without current the whole budget is back after 168 A^2 s / 16 A^2 = 10.5 s */
+    plant.muscle.i2t = 168.0F;
+    plant.sense.current = 0.0F;
+    for (i = 0U; (i < 20000U) && (plant.muscle.i2t > 0.0F); i++) {
+        (void)muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F);
+    }
+    CHECK_NEAR(i, 10500.0F, 105.0F);
+}
+
+TEST(numbers_at_their_bounds)
+{
+    const uint32_t quiet = 0x7FC00001U; /* a NaN whose last bit is set */
+    const uint32_t most = 0x7F7FFFFFU;  /* the largest number */
+    float value;
+
+    (void)memcpy(&value, &quiet, sizeof value);
+    CHECK(!is_finite(value));
+    (void)memcpy(&value, &most, sizeof value);
+    CHECK(is_finite(value));
+    CHECK_EQUAL(round_to(0.49F, -10, 10, 99), 0);
+    CHECK_EQUAL(round_to(0.5F, -10, 10, 99), 1);
+    CHECK_EQUAL(round_to(-0.49F, -10, 10, 99), 0);
+    CHECK_EQUAL(round_to(-0.5F, -10, 10, 99), -1);
+    CHECK_EQUAL(round_to(0.0F, -10, 10, 99), 0);
+    CHECK_EQUAL(round_to(9.4F, -10, 10, 99), 9);
+    CHECK_EQUAL(round_to(10.0F, -10, 10, 99), 10);
+    CHECK_EQUAL(round_to(-9.4F, -10, 10, 99), -9);
+    CHECK_EQUAL(round_to(-10.0F, -10, 10, 99), -10);
+    /* 2^31 fits no int32 */
+    CHECK_EQUAL(round_to(2147483648.0F, -INT32_MAX, INT32_MAX, 0), INT32_MAX);
+    CHECK_EQUAL(round_to(-2147483648.0F, -INT32_MAX, INT32_MAX, 0), -INT32_MAX);
+    CHECK_EQUAL(round_to(INFINITY, -10, 10, 99), 99);
+    CHECK_EQUAL(saturate32((int64_t)INT32_MAX + 1), INT32_MAX);
+    CHECK_EQUAL(saturate32(INT32_MAX), INT32_MAX);
+    CHECK_EQUAL(saturate32(INT32_MAX - 1), INT32_MAX - 1);
+    CHECK_EQUAL(saturate32(INT32_MIN), -INT32_MAX);
+    CHECK_EQUAL(saturate32(-INT32_MAX), -INT32_MAX);
+    CHECK_EQUAL(saturate32(-INT32_MAX + 1), -INT32_MAX + 1);
+    CHECK_EQUAL(count32(UINT32_MAX - 1U), UINT32_MAX);
+    CHECK_EQUAL(count32(0U), 1);
+}
+
+TEST(muscle_profiles_begin_and_end)
+{
+    struct plant plant;
+    const enum muscle_profile ends[] = {PROFILE_SAFE, PROFILE_RELAX, PROFILE_STOP, PROFILE_OFF};
+    uint32_t i;
+
+    /* out of OFF the desired tension is what is measured, and nothing was integrated */
+    plant = make(PROFILE_OFF, 0.0F);
+    plant.muscle.integral = 1.0F;
+    plant.muscle.desired = 70.0F;
+    muscle_set_profile(&plant.muscle, PROFILE_SAFE, 40.0F);
+    CHECK_NEAR(plant.muscle.desired, 40.0F, 0.0F);
+    CHECK_NEAR(plant.muscle.hold_cap, 40.0F, 0.0F);
+    CHECK_NEAR(plant.muscle.relax_from, 40.0F, 0.0F);
+    CHECK_NEAR(plant.muscle.integral, 0.0F, 0.0F);
+    CHECK_EQUAL(plant.muscle.profile, PROFILE_SAFE);
+    muscle_set_profile(&plant.muscle, PROFILE_OFF, 40.0F);
+    muscle_set_profile(&plant.muscle, PROFILE_SAFE, -7.0F); /* a wire does not push */
+    CHECK_NEAR(plant.muscle.desired, 0.0F, 0.0F);
+    muscle_set_profile(&plant.muscle, PROFILE_OFF, 40.0F);
+    muscle_set_profile(&plant.muscle, PROFILE_SAFE, INFINITY);
+    CHECK_NEAR(plant.muscle.desired, 0.0F, 0.0F);
+    /* elsewhere it is what was desired; command, law and integral go on */
+    plant = make(PROFILE_ACT, 0.0F);
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_IMPEDANCE, .tension = 60.0F};
+    run(&plant, 100U);
+    plant.muscle.integral = 0.25F;
+    plant.muscle.relax_time = 0.1F;
+    muscle_set_profile(&plant.muscle, PROFILE_HOLD, 35.0F);
+    CHECK_NEAR(plant.muscle.desired, 60.0F, 1e-3F);
+    CHECK_NEAR(plant.muscle.hold_cap, 60.0F, 1e-3F);
+    CHECK_NEAR(plant.muscle.relax_from, 60.0F, 1e-3F);
+    CHECK_NEAR(plant.muscle.relax_time, 0.0F, 0.0F);
+    CHECK_NEAR(plant.muscle.integral, 0.25F, 0.0F);
+    CHECK_EQUAL(plant.muscle.command.mode, MUSCLE_IMPEDANCE);
+    CHECK(plant.muscle.under_law);
+    plant.muscle.relax_time = 0.1F;
+    plant.muscle.hold_cap = 5.0F;
+    muscle_set_profile(&plant.muscle, PROFILE_HOLD, 35.0F); /* it is in it */
+    CHECK_NEAR(plant.muscle.relax_time, 0.1F, 0.0F);
+    CHECK_NEAR(plant.muscle.hold_cap, 5.0F, 0.0F);
+    muscle_set_profile(&plant.muscle, PROFILE_ACT, 35.0F);
+    CHECK_EQUAL(plant.muscle.command.mode, MUSCLE_IMPEDANCE);
+    CHECK(plant.muscle.under_law);
+    /* these end what was commanded; a stop and OFF forget the integral as well */
+    for (i = 0U; i < 4U; i++) {
+        plant = make(PROFILE_ACT, 0.0F);
+        plant.muscle.command = (struct muscle_command){.mode = MUSCLE_IMPEDANCE, .tension = 60.0F};
+        run(&plant, 100U);
+        plant.muscle.integral = 0.25F;
+        muscle_set_profile(&plant.muscle, ends[i], 35.0F);
+        CHECK_EQUAL(plant.muscle.command.mode, MUSCLE_SAFE);
+        CHECK_NEAR(plant.muscle.command.tension, 0.0F, 0.0F);
+        CHECK(!plant.muscle.under_law);
+        CHECK_NEAR(plant.muscle.integral, (i < 2U) ? 0.25F : 0.0F, 0.0F);
+        CHECK_NEAR(plant.muscle.desired, 60.0F, 1e-3F);
+    }
+    /* out of a commanded current: from what is measured */
+    plant = make(PROFILE_ACT, 0.0F);
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_CURRENT, .current = 2.0F};
+    plant.muscle.integral = 0.25F;
+    muscle_set_profile(&plant.muscle, PROFILE_HOLD, 35.0F);
+    CHECK_NEAR(plant.muscle.desired, 35.0F, 0.0F);
+    CHECK_NEAR(plant.muscle.integral, 0.0F, 0.0F);
+    CHECK_EQUAL(plant.muscle.command.mode, MUSCLE_CURRENT);
+    CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F), 2.0F, 1e-6F);
+    muscle_init(&plant.muscle);
+    CHECK_EQUAL(plant.muscle.profile, PROFILE_OFF);
+    CHECK_EQUAL(plant.muscle.command.mode, MUSCLE_SAFE);
+}
+
+TEST(muscle_uses_begin)
+{
+    const enum muscle_use uses[] = {MUSCLE_OUT_SAFE, MUSCLE_OUT_OPEN, MUSCLE_OUT_OFF};
+    struct plant plant;
+    uint32_t i;
+
+    for (i = 0U; i < 3U; i++) {
+        plant = make(PROFILE_ACT, 0.0F);
+        plant.muscle.desired = 80.0F;
+        plant.muscle.relax_time = 0.3F;
+        plant.muscle.integral = 0.25F;
+        muscle_set_use(&plant.muscle, MUSCLE_IN_USE); /* it is */
+        CHECK_NEAR(plant.muscle.relax_time, 0.3F, 0.0F);
+        muscle_set_use(&plant.muscle, uses[i]);
+        CHECK_EQUAL(plant.muscle.use, uses[i]);
+        CHECK_NEAR(plant.muscle.relax_from, 80.0F, 0.0F);
+        CHECK_NEAR(plant.muscle.relax_time, 0.0F, 0.0F);
+        CHECK_NEAR(plant.muscle.integral, (i == 0U) ? 0.25F : 0.0F, 0.0F);
+        /* a worse fault does not begin the ramp again */
+        plant.muscle.desired = 40.0F;
+        plant.muscle.relax_time = 0.2F;
+        muscle_set_use(&plant.muscle, (i == 2U) ? MUSCLE_OUT_OPEN : MUSCLE_OUT_OFF);
+        CHECK_NEAR(plant.muscle.relax_from, 80.0F, 0.0F);
+        CHECK_NEAR(plant.muscle.relax_time, 0.2F, 0.0F);
+        muscle_set_use(&plant.muscle, MUSCLE_IN_USE);
+        CHECK_NEAR(plant.muscle.relax_from, 80.0F, 0.0F);
+    }
+    /* out of the loop what was integrated is void: it is asked for again by the closed one */
+    plant = make(PROFILE_ACT, 100.0F);
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 100.0F};
+    run(&plant, 300U);
+    muscle_set_use(&plant.muscle, MUSCLE_OUT_SAFE);
+    plant.muscle.integral = 1.0F;
+    muscle_set_use(&plant.muscle, MUSCLE_OUT_OPEN);
+    CHECK_NEAR(plant.muscle.integral, 0.0F, 0.0F);
+    /* a stop is at once for a muscle that is out, too */
+    plant = make(PROFILE_ACT, 100.0F);
+    plant.muscle.desired = 100.0F;
+    muscle_set_use(&plant.muscle, MUSCLE_OUT_SAFE);
+    muscle_set_profile(&plant.muscle, PROFILE_STOP, 100.0F);
+    step(&plant, 1.0F);
+    CHECK_NEAR(plant.muscle.desired, 10.0F, 1e-4F);
+}
+
+TEST(muscle_off_leaves_nothing)
+{
+    struct plant plant = make(PROFILE_ACT, 100.0F);
+
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 100.0F};
+    run(&plant, 100U);
+    CHECK(plant.muscle.current > 1.0F);
+    plant.muscle.wire_known = true;
+    muscle_set_profile(&plant.muscle, PROFILE_OFF, 100.0F);
+    CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F), 0.0F, 0.0F);
+    CHECK_NEAR(plant.muscle.current, 0.0F, 0.0F);
+    CHECK_NEAR(plant.muscle.desired, 0.0F, 0.0F);
+    CHECK_EQUAL(plant.muscle.limits, 0);
+    CHECK(!plant.muscle.wire_known);
+    plant = make(PROFILE_ACT, 100.0F);
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 100.0F};
+    run(&plant, 100U);
+    muscle_set_use(&plant.muscle, MUSCLE_OUT_OFF);
+    CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F), 0.0F, 0.0F);
+    CHECK_NEAR(plant.muscle.current, 0.0F, 0.0F);
+    CHECK_NEAR(plant.muscle.desired, 0.0F, 0.0F);
+}
+
+/* One step at a desired tension that is reached, a measured one and an integral. */
+static float loop_current(struct plant *plant, float desired, float measured, float integral)
+{
+    plant->muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = desired};
+    plant->muscle.desired = desired;
+    plant->muscle.integral = integral;
+    plant->sense.tension = measured;
+    plant->sense.current = 0.0F;
+    return muscle_step(&plant->muscle, &limits, &gains, &plant->sense, 1.0F);
+}
+
+TEST(muscle_loop_in_numbers)
+{
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+
+    /* I = T / k_I + kp e + int, the integral grows by ki e dt */
+    CHECK_NEAR(loop_current(&plant, 100.0F, 90.0F, 0.3F), 2.0F + 0.05F + 0.304F, 1e-5F);
+    CHECK_NEAR(plant.muscle.integral, 0.304F, 1e-6F);
+    CHECK_NEAR(loop_current(&plant, 100.0F, 120.0F, 0.3F), 2.0F - 0.1F + 0.292F, 1e-5F);
+    CHECK_NEAR(plant.muscle.integral, 0.292F, 1e-6F);
+    /* within its limit of 2 A, both ways */
+    CHECK_NEAR(loop_current(&plant, 100.0F, 50.0F, 1.99F), 2.0F + 0.25F + 2.0F, 1e-5F);
+    CHECK_NEAR(plant.muscle.integral, 2.0F, 0.0F);
+    CHECK_NEAR(loop_current(&plant, 100.0F, 150.0F, -1.99F), 2.0F - 0.25F - 2.0F, 1e-5F);
+    CHECK_NEAR(plant.muscle.integral, -2.0F, 0.0F);
+    /* without a measured tension: the model alone */
+    plant.sense.tension_valid = false;
+    CHECK_NEAR(loop_current(&plant, 100.0F, 0.0F, 0.3F), 2.0F, 1e-6F);
+    CHECK_NEAR(plant.muscle.integral, 0.3F, 0.0F);
+}
+
+TEST(muscle_anti_windup_in_numbers)
+{
+    struct muscle_limits weak = limits;
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+
+    /* 100 N wanted, 90 N there, 0.5 A integrated: 2 + 0.05 + 0.504 A */
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 100.0F};
+    plant.muscle.desired = 100.0F;
+    plant.muscle.integral = 0.5F;
+    plant.sense.tension = 90.0F;
+    weak.current_max = 2.552F; /* beyond with this tick's share, within without */
+    CHECK_NEAR(muscle_step(&plant.muscle, &weak, &gains, &plant.sense, 1.0F), 2.55F, 1e-5F);
+    CHECK_NEAR(plant.muscle.integral, 0.5F, 0.0F);
+    CHECK_EQUAL(plant.muscle.limits & MUSCLE_LIMIT_CURRENT, 0);
+    weak.current_max = 2.4F;
+    CHECK_NEAR(muscle_step(&plant.muscle, &weak, &gains, &plant.sense, 1.0F), 2.4F, 1e-6F);
+    CHECK_NEAR(plant.muscle.integral, 0.5F, 0.0F);
+    CHECK((plant.muscle.limits & MUSCLE_LIMIT_CURRENT) != 0U);
+    weak.current_max = 2.6F; /* not at the limit: it integrates */
+    CHECK_NEAR(muscle_step(&plant.muscle, &weak, &gains, &plant.sense, 1.0F), 2.554F, 1e-5F);
+    CHECK_NEAR(plant.muscle.integral, 0.504F, 1e-6F);
+    /* out of the limit it may always go */
+    weak.current_max = 2.0F;
+    plant.muscle.integral = 1.0F;
+    plant.sense.tension = 110.0F;
+    CHECK_NEAR(muscle_step(&plant.muscle, &weak, &gains, &plant.sense, 1.0F), 2.0F, 1e-6F);
+    CHECK_NEAR(plant.muscle.integral, 0.996F, 1e-6F);
+    /* downwards: 2 N wanted, 500 N there */
+    plant.muscle.command.tension = 2.0F;
+    plant.muscle.desired = 2.0F;
+    plant.muscle.integral = -0.5F;
+    plant.sense.tension = 500.0F; /* 0.04 - 2.49 - 0.6992 A */
+    weak.current_max = 3.05F;
+    CHECK_NEAR(muscle_step(&plant.muscle, &weak, &gains, &plant.sense, 1.0F), -2.95F, 1e-4F);
+    CHECK_NEAR(plant.muscle.integral, -0.5F, 0.0F);
+    weak.current_max = 2.0F;
+    CHECK_NEAR(muscle_step(&plant.muscle, &weak, &gains, &plant.sense, 1.0F), -2.0F, 1e-6F);
+    CHECK((plant.muscle.limits & MUSCLE_LIMIT_CURRENT) != 0U);
+    plant.sense.tension = -500.0F;
+    plant.muscle.integral = -5.0F; /* too low, but on its way up */
+    (void)muscle_step(&plant.muscle, &weak, &gains, &plant.sense, 1.0F);
+    CHECK(plant.muscle.integral > -5.0F);
+}
+
+TEST(muscle_stop_integrates_only_near_its_goal)
+{
+    /* T_safe is 10 N: an error of more than that is the way down */
+    const float measured[] = {20.5F, 19.5F, -0.5F, 0.5F};
+    uint32_t i;
+
+    for (i = 0U; i < 4U; i++) {
+        struct plant plant = make(PROFILE_ACT, 0.0F);
+        const float error = 10.0F - measured[i];
+        const bool near = (i % 2U) != 0U;
+        float current;
+
+        muscle_set_profile(&plant.muscle, PROFILE_STOP, 0.0F);
+        plant.muscle.integral = 0.5F;
+        plant.sense.tension = measured[i];
+        current = muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F);
+        CHECK_NEAR(plant.muscle.desired, 10.0F, 1e-6F);
+        CHECK_NEAR(plant.muscle.integral, near ? (0.5F + (0.0004F * error)) : 0.5F, 1e-6F);
+        CHECK_NEAR(current,
+                   0.2F + (0.005F * error) + (near ? (0.5F + (0.0004F * error)) : 0.0F), 1e-5F);
+        /* in any other profile it integrates */
+        plant = make(PROFILE_SAFE, 0.0F);
+        plant.muscle.desired = 10.0F;
+        plant.muscle.integral = 0.5F;
+        plant.sense.tension = measured[i];
+        (void)muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F);
+        CHECK_NEAR(plant.muscle.integral, 0.5F + (0.0004F * error), 1e-6F);
+    }
+}
+
+/* One step towards a tension from one that is desired; limits that acted. */
+static uint8_t limited_step(struct plant *plant, float from, float wanted, float derating)
+{
+    plant->muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = wanted};
+    plant->muscle.desired = from;
+    (void)muscle_step(&plant->muscle, &limits, &gains, &plant->sense, derating);
+    return plant->muscle.limits;
+}
+
+TEST(muscle_limits_at_their_bounds)
+{
+    struct plant plant = make(PROFILE_ACT, 100.0F);
+
+    CHECK_EQUAL(limited_step(&plant, 100.0F, 100.0F, 1.0F), 0);
+    /* tension */
+    CHECK_EQUAL(limited_step(&plant, 300.0F, 300.0F, 1.0F), 0);
+    CHECK_EQUAL(limited_step(&plant, 300.0F, 300.1F, 1.0F), MUSCLE_LIMIT_TENSION);
+    CHECK_NEAR(plant.muscle.desired, 300.0F, 0.0F);
+    CHECK_EQUAL(limited_step(&plant, 300.0F, 300.0F, 2.0F), 0); /* derating is 0..1 */
+    CHECK_EQUAL(limited_step(&plant, 300.0F, 301.0F, 2.0F), MUSCLE_LIMIT_TENSION);
+    CHECK_EQUAL(limited_step(&plant, 150.0F, 150.0F, 0.5F), 0);
+    CHECK_EQUAL(limited_step(&plant, 150.0F, 150.1F, 0.5F), MUSCLE_LIMIT_TENSION);
+    CHECK_EQUAL(limited_step(&plant, 0.0F, 10.0F, -1.0F), MUSCLE_LIMIT_TENSION);
+    CHECK_NEAR(plant.muscle.desired, 0.0F, 0.0F);
+    CHECK_EQUAL(limited_step(&plant, 2.0F, 0.0F, 1.0F), 0); /* T_min, without a flag */
+    CHECK_NEAR(plant.muscle.desired, 2.0F, 0.0F);
+    /* slew: 2 N per tick */
+    CHECK_EQUAL(limited_step(&plant, 100.0F, 102.0F, 1.0F), 0);
+    CHECK_EQUAL(limited_step(&plant, 100.0F, 102.1F, 1.0F), MUSCLE_LIMIT_SLEW);
+    CHECK_NEAR(plant.muscle.desired, 102.0F, 1e-4F);
+    CHECK_EQUAL(limited_step(&plant, 100.0F, 98.0F, 1.0F), 0);
+    CHECK_EQUAL(limited_step(&plant, 100.0F, 97.9F, 1.0F), MUSCLE_LIMIT_SLEW);
+    CHECK_NEAR(plant.muscle.desired, 98.0F, 1e-4F);
+    /* rate: 1 m/s */
+    plant.sense.rate = -1.0F;
+    CHECK_EQUAL(limited_step(&plant, 100.0F, 100.0F, 1.0F), 0);
+    plant.sense.rate = -1.001F; /* 98 N x 0.001 / 0.2 less */
+    CHECK_EQUAL(limited_step(&plant, 100.0F, 100.0F, 1.0F), MUSCLE_LIMIT_RATE);
+    CHECK_NEAR(plant.muscle.desired, 99.51F, 1e-3F);
+    plant.sense.rate = -1.19F;
+    CHECK_EQUAL(limited_step(&plant, 6.9F, 100.0F, 1.0F), MUSCLE_LIMIT_RATE);
+    CHECK_NEAR(plant.muscle.desired, 6.9F, 1e-3F); /* 2 N + 5 % of 98 N */
+    plant.sense.rate = -1.2F;
+    CHECK_EQUAL(limited_step(&plant, 2.0F, 100.0F, 1.0F), MUSCLE_LIMIT_RATE);
+    plant.sense.rate = -5.0F; /* not below T_min */
+    CHECK_EQUAL(limited_step(&plant, 2.0F, 100.0F, 1.0F), MUSCLE_LIMIT_RATE);
+    CHECK_NEAR(plant.muscle.desired, 2.0F, 1e-6F);
+    plant.sense.rate = 5.0F;
+    CHECK_EQUAL(limited_step(&plant, 100.0F, 100.0F, 1.0F), 0);
+    plant.sense.rate = -5.0F; /* a rate of no length */
+    plant.sense.length_valid = false;
+    CHECK_EQUAL(limited_step(&plant, 100.0F, 100.0F, 1.0F), 0);
+    plant.sense.length_valid = true;
+    plant.sense.rate = 0.0F;
+    /* length: 0.1 to 0.5 m */
+    plant.sense.length = 100000;
+    CHECK_EQUAL(limited_step(&plant, 12.0F, 12.0F, 1.0F), 0);
+    plant.sense.length = 99999;
+    CHECK_EQUAL(limited_step(&plant, 10.0F, 12.0F, 1.0F), MUSCLE_LIMIT_LENGTH_LOW);
+    CHECK_NEAR(plant.muscle.desired, 10.0F, 0.0F); /* at most T_safe */
+    CHECK_EQUAL(limited_step(&plant, 8.0F, 8.0F, 1.0F), MUSCLE_LIMIT_LENGTH_LOW);
+    CHECK_NEAR(plant.muscle.desired, 8.0F, 0.0F);
+    plant.sense.length_valid = false;
+    CHECK_EQUAL(limited_step(&plant, 12.0F, 12.0F, 1.0F), 0);
+    plant.sense.length = 600000;
+    CHECK_EQUAL(limited_step(&plant, 8.0F, 8.0F, 1.0F), 0);
+    plant.sense.length_valid = true;
+    plant.sense.length = 500000;
+    CHECK_EQUAL(limited_step(&plant, 8.0F, 8.0F, 1.0F), 0);
+    plant.sense.length = 500001;
+    CHECK_EQUAL(limited_step(&plant, 10.0F, 8.0F, 1.0F), MUSCLE_LIMIT_LENGTH_HIGH);
+    CHECK_NEAR(plant.muscle.desired, 10.0F, 0.0F); /* at least T_safe */
+    CHECK_EQUAL(limited_step(&plant, 12.0F, 12.0F, 1.0F), MUSCLE_LIMIT_LENGTH_HIGH);
+    CHECK_NEAR(plant.muscle.desired, 12.0F, 0.0F);
+    CHECK_EQUAL(limited_step(&plant, 6.0F, 12.0F, 0.02F), /* T_max x derating counts more */
+                MUSCLE_LIMIT_LENGTH_HIGH | MUSCLE_LIMIT_TENSION);
+}
+
+TEST(muscle_little_stiffness_needs_a_length)
+{
+    struct plant plant = make(PROFILE_ACT, 50.0F);
+    const struct muscle_impedance few[] = {
+        {.stiffness = 0.5F}, {.damping = 0.5F}, {.tension_floor = 0.0F}};
+    uint32_t i;
+
+    for (i = 0U; i < 3U; i++) {
+        plant.sense.length_valid = false;
+        plant.muscle.command = (struct muscle_command){
+            .mode = MUSCLE_IMPEDANCE, .impedance = few[i], .length = 300000, .tension = 11.0F};
+        plant.muscle.desired = 10.5F;
+        (void)muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F);
+        CHECK_NEAR(plant.muscle.desired, (i < 2U) ? 10.0F : 11.0F, 1e-6F);
+    }
+}
+
+TEST(muscle_slew_of_a_command_is_for_tension_control)
+{
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+
+    plant.muscle.desired = 50.0F;
+    plant.muscle.command = (struct muscle_command){
+        .mode = MUSCLE_IMPEDANCE, .tension = 100.0F, .slew = 100.0F};
+    step(&plant, 1.0F);
+    CHECK_NEAR(plant.muscle.desired, 52.0F, 1e-4F); /* that of the limits */
+    plant.muscle.desired = 50.0F;
+    plant.muscle.command.mode = MUSCLE_TENSION;
+    step(&plant, 1.0F);
+    CHECK_NEAR(plant.muscle.desired, 50.1F, 1e-4F);
+    plant.muscle.desired = 50.0F;
+    plant.muscle.command.slew = 0.5F; /* little is not none */
+    step(&plant, 1.0F);
+    CHECK_NEAR(plant.muscle.desired, 50.0005F, 1e-4F);
+    plant.muscle.desired = 50.0F;
+    plant.muscle.command.slew = 0.0F;
+    step(&plant, 1.0F);
+    CHECK_NEAR(plant.muscle.desired, 52.0F, 1e-4F);
+}
+
+TEST(muscle_ramp_in_numbers)
+{
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+    uint32_t i;
+
+    plant.muscle.desired = 210.0F;
+    muscle_set_profile(&plant.muscle, PROFILE_RELAX, 0.0F);
+    for (i = 1U; i <= 450U; i++) { /* 200 N in 400 ms, 0.5 N each */
+        (void)muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F);
+        CHECK_NEAR(plant.muscle.desired, (i < 400U) ? (210.0F - (0.5F * (float)i)) : 10.0F, 0.01F);
+        CHECK_EQUAL(plant.muscle.limits & MUSCLE_LIMIT_SLEW, 0);
+    }
+    /* the limits hold on the way */
+    plant = make(PROFILE_ACT, 0.0F);
+    plant.muscle.desired = 210.0F;
+    muscle_set_profile(&plant.muscle, PROFILE_RELAX, 0.0F);
+    (void)muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 0.1F);
+    CHECK_NEAR(plant.muscle.desired, 30.0F, 1e-4F);
+    muscle_set_profile(&plant.muscle, PROFILE_STOP, 0.0F);
+    (void)muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 0.01F);
+    CHECK_NEAR(plant.muscle.desired, 3.0F, 1e-4F);
+}
+
+TEST(muscle_service_current_at_its_bounds)
+{
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_CURRENT, .current = 9.0F};
+    CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 0.5F), 3.0F, 1e-5F);
+    CHECK((plant.muscle.limits & MUSCLE_LIMIT_CURRENT) != 0U);
+    plant.muscle.command.current = -9.0F;
+    CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F), -6.0F, 1e-5F);
+    plant.muscle.command.current = 2.0F;
+    plant.sense.tension = 299.9F;
+    CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F), 2.0F, 1e-6F);
+    CHECK_EQUAL(plant.muscle.limits & MUSCLE_LIMIT_CURRENT, 0);
+    plant.sense.tension = 300.0F; /* nothing that pulls further */
+    CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F), 0.0F, 0.0F);
+    /* the desired tension follows what is measured, for what comes after; T_min without one */
+    plant.sense.tension = 50.0F;
+    plant.muscle.desired = 50.5F;
+    (void)muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F);
+    CHECK_NEAR(plant.muscle.desired, 50.0F, 1e-6F);
+    plant.sense.tension_valid = false;
+    plant.muscle.desired = 3.0F;
+    (void)muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F);
+    CHECK_NEAR(plant.muscle.desired, 2.0F, 1e-6F);
+    /* a muscle that is out, and a board that relaxes, know no commanded current */
+    plant.sense.tension_valid = true;
+    plant.sense.tension = 10.0F;
+    plant.muscle.desired = 10.0F;
+    plant.muscle.use = MUSCLE_OUT_SAFE;
+    plant.muscle.relax_from = 10.0F;
+    CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F), 0.2F, 1e-4F);
+    plant = make(PROFILE_SAFE, 10.0F);
+    plant.muscle.command = (struct muscle_command){.mode = MUSCLE_CURRENT, .current = 2.0F};
+    CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F), 0.2F, 1e-4F);
+}
+
+TEST(muscle_i2t_without_a_sensor)
+{
+    /* what was commanded last counts: 10 A, 84 A^2 more than may flow for ever */
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+
+    plant.sense.current = NAN;
+    plant.muscle.current = -10.0F;
+    (void)muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F);
+    CHECK_NEAR(plant.muscle.i2t, 0.084F, 1e-6F);
+    plant.muscle.i2t = 0.0F;
+    plant.sense.current = 5.0F; /* what is measured counts more */
+    plant.muscle.current = 10.0F;
+    (void)muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F);
+    CHECK_NEAR(plant.muscle.i2t, 0.009F, 1e-6F);
+    /* it goes on while the drives are off: the motor cools */
+    muscle_set_profile(&plant.muscle, PROFILE_OFF, 0.0F);
+    plant.sense.current = 0.0F;
+    plant.muscle.i2t = 1.0F;
+    (void)muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F);
+    CHECK_NEAR(plant.muscle.i2t, 0.984F, 1e-5F);
+}
+
+TEST(muscle_gains_approach_in_numbers)
+{
+    /* 10 mm too long: K from 1000 to 3000 N/m is 20 N, so a fifth of the way in a tick */
+    struct plant plant = make(PROFILE_ACT, 0.0F);
+    struct muscle_limits quick = limits;
+
+    quick.slew = 60000.0F;
+    plant.sense.length = 310000;
+    plant.sense.rate = 0.1F;
+    plant.muscle.command = (struct muscle_command){
+        .mode = MUSCLE_IMPEDANCE,
+        .impedance = {.stiffness = 1000.0F, .damping = 10.0F, .tension_floor = 5.0F},
+        .length = 300000};
+    (void)muscle_step(&plant.muscle, &quick, &gains, &plant.sense, 1.0F);
+    CHECK_NEAR(plant.muscle.gains.stiffness, 1000.0F, 0.0F);
+    CHECK(plant.muscle.under_law);
+    plant.muscle.command.impedance.stiffness = 3000.0F;
+    (void)muscle_step(&plant.muscle, &quick, &gains, &plant.sense, 1.0F);
+    CHECK_NEAR(plant.muscle.gains.stiffness, 1400.0F, 0.1F);
+    CHECK_NEAR(plant.muscle.desired, 15.0F, 1e-3F); /* 14 N and 1 N of the damper */
+    /* K, B and T_floor by the same share: 16 N + 5 N of B, floor 4.9 N are 21 N */
+    plant.muscle.command.impedance.damping = 60.0F;
+    plant.muscle.command.impedance.tension_floor = 9.9F;
+    (void)muscle_step(&plant.muscle, &quick, &gains, &plant.sense, 1.0F);
+    CHECK_NEAR(plant.muscle.gains.stiffness, 1400.0F + (1600.0F * 4.0F / 21.0F), 0.2F);
+    CHECK_NEAR(plant.muscle.gains.damping, 10.0F + (50.0F * 4.0F / 21.0F), 0.02F);
+    CHECK_NEAR(plant.muscle.gains.tension_floor, 5.0F + (4.9F * 4.0F / 21.0F), 0.002F);
+    /* the rate of the set-point is taken off; a change of 4 N or less is there at once */
+    plant.muscle.gains = (struct muscle_impedance){.damping = 10.0F};
+    plant.muscle.command.impedance = (struct muscle_impedance){.damping = 90.0F};
+    plant.muscle.command.rate = 0.06F; /* 80 N s/m x 0.04 m/s */
+    (void)muscle_step(&plant.muscle, &quick, &gains, &plant.sense, 1.0F);
+    CHECK_NEAR(plant.muscle.gains.damping, 90.0F, 0.0F);
+    plant.muscle.gains = (struct muscle_impedance){.damping = 10.0F};
+    plant.muscle.command.rate = -0.02F; /* x 0.12 m/s: 9.6 N */
+    (void)muscle_step(&plant.muscle, &quick, &gains, &plant.sense, 1.0F);
+    CHECK_NEAR(plant.muscle.gains.damping, 10.0F + (80.0F * 4.0F / 9.6F), 0.02F);
+}

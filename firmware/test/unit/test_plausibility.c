@@ -371,3 +371,409 @@ TEST(plausibility_invalid)
     input.drives_on = true;
     CHECK_EQUAL(run(4U), 0);
 }
+
+TEST(plausibility_rupture_winds)
+{
+    /* slower than before, but still paid out: somebody who pulled lets go */
+    healthy();
+    input.rate = 0.3F;
+    (void)run(20U);
+    input.tension = 40.0F;
+    input.rate = 0.1F;
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_RUPTURE, 0);
+    healthy(); /* to a standstill neither */
+    input.rate = 0.3F;
+    (void)run(20U);
+    input.tension = 40.0F;
+    input.rate = 0.0F;
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_RUPTURE, 0);
+    healthy();
+    input.rate = 0.3F;
+    (void)run(20U);
+    input.tension = 40.0F;
+    input.rate = -0.001F;
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_RUPTURE, MLP_MUSCLE_RUPTURE);
+}
+
+/* Drives on for `ticks` with the same count of the load cell; all that was found. */
+static uint32_t hold(const struct plausibility_settings *with, uint32_t ticks)
+{
+    uint32_t found = 0U;
+    uint32_t i;
+
+    for (i = 0U; i < ticks; i++) {
+        found |= plausibility_step(&state, with, &input);
+    }
+    return found;
+}
+
+TEST(plausibility_rupture_compares_with_the_tick_so_long_ago)
+{
+    const uint32_t spans[] = {1U, 2U, 5U, 19U, 20U};
+    uint32_t k;
+    uint32_t warm;
+
+    /* 100 N; then 60 N, faster and faster; then 40 N, which is less than half of 100, not of 60 */
+    for (k = 0U; k < 5U; k++) {
+        for (warm = 20U; warm < 41U; warm++) { /* wherever in its ring the history is */
+            struct plausibility_settings with = settings;
+            const uint32_t span = spans[k];
+
+            with.rupture_ticks = span;
+            healthy();
+            (void)hold(&with, warm);
+            input.tension = 60.0F;
+            input.rate = -0.3F;
+            CHECK_EQUAL(hold(&with, span - 1U) & MLP_MUSCLE_RUPTURE, 0);
+            input.tension = 40.0F; /* `span` ticks ago the last 100 N */
+            input.rate = -0.6F;
+            CHECK_EQUAL(hold(&with, 1U) & MLP_MUSCLE_RUPTURE, MLP_MUSCLE_RUPTURE);
+            healthy();
+            (void)hold(&with, warm);
+            input.tension = 60.0F;
+            input.rate = -0.3F;
+            CHECK_EQUAL(hold(&with, span) & MLP_MUSCLE_RUPTURE, 0);
+            input.tension = 40.0F; /* one tick later */
+            input.rate = -0.6F;
+            CHECK_EQUAL(hold(&with, 1U) & MLP_MUSCLE_RUPTURE, 0);
+        }
+    }
+}
+
+TEST(plausibility_rupture_at_its_bounds)
+{
+    static const struct {
+        float before;
+        float now;
+        float speed;
+        float wanted;
+        bool found;
+    } cases[] = {{100.0F, 49.9F, 0.051F, 100.0F, true},
+                 {100.0F, 50.0F, 0.051F, 100.0F, false}, /* not more than 50 % lost */
+                 {100.0F, 49.9F, 0.05F, 100.0F, false},  /* not faster by more than 0.05 m/s */
+                 {100.0F, 49.9F, 0.051F, 50.1F, true},
+                 {100.0F, 49.9F, 0.051F, 50.0F, false}, /* as much less was asked for */
+                 {20.0F, 9.9F, 0.051F, 100.0F, true},
+                 {19.9F, 9.0F, 0.051F, 100.0F, false}}; /* a drop from less says nothing */
+    uint32_t i;
+
+    for (i = 0U; i < sizeof cases / sizeof cases[0]; i++) {
+        healthy();
+        input.tension = cases[i].before;
+        (void)run(20U);
+        input.tension = cases[i].now;
+        input.rate = -cases[i].speed;
+        input.desired = cases[i].wanted;
+        CHECK_EQUAL(run(1U) & MLP_MUSCLE_RUPTURE, cases[i].found ? MLP_MUSCLE_RUPTURE : 0);
+    }
+    /* a speed that was there before is no racing motor */
+    healthy();
+    input.rate = -0.3F;
+    (void)run(20U);
+    input.tension = 40.0F;
+    input.rate = -0.34F;
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_RUPTURE, 0);
+}
+
+/* Whether a drop is found `ticks` after what begins the history anew. */
+static bool rupture_after(uint32_t ticks)
+{
+    (void)run(ticks);
+    input.tension = 40.0F;
+    input.rate = -0.3F;
+    return (run(1U) & MLP_MUSCLE_RUPTURE) != 0U;
+}
+
+TEST(plausibility_rupture_needs_its_history)
+{
+    uint32_t k;
+
+    for (k = 4U; k <= 5U; k++) { /* 5 ticks back there must be something */
+        healthy();
+        CHECK_EQUAL(rupture_after(k), k == 5U);
+        healthy();
+        (void)run(30U);
+        input.length_valid = false;
+        (void)run(1U);
+        input.length_valid = true;
+        CHECK_EQUAL(rupture_after(k), k == 5U);
+        healthy();
+        (void)run(30U);
+        input.tension_valid = false;
+        (void)run(1U);
+        input.tension_valid = true;
+        CHECK_EQUAL(rupture_after(k), k == 5U);
+        healthy();
+        (void)run(30U);
+        input.drives_on = false;
+        (void)run(1U);
+        input.drives_on = true;
+        CHECK_EQUAL(rupture_after(k), k == 5U);
+    }
+}
+
+TEST(plausibility_slack_at_its_bounds)
+{
+    healthy();
+    input.tension = 1.99F;
+    input.desired = 2.0F; /* as much is wanted as would do */
+    (void)run(1U);
+    input.length -= 5001;
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_SLACK, MLP_MUSCLE_SLACK);
+    healthy();
+    input.tension = 1.99F;
+    input.desired = 1.99F;
+    (void)run(1U);
+    input.length -= 5001;
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_SLACK, 0);
+    healthy();
+    input.tension = 2.0F; /* taut */
+    input.desired = 100.0F;
+    (void)run(1U);
+    input.length -= 5001;
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_SLACK, 0);
+    healthy();
+    input.tension = 1.0F;
+    (void)run(1U);
+    input.length -= 4900;
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_SLACK, 0);
+    input.drives_on = false; /* without power it begins anew */
+    (void)run(1U);
+    input.drives_on = true;
+    input.length -= 200;
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_SLACK, 0);
+    input.length -= 4801;
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_SLACK, 0);
+    input.length -= 200;
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_SLACK, MLP_MUSCLE_SLACK);
+    healthy(); /* a length that is not known is not wound up */
+    input.tension = 1.0F;
+    (void)run(1U);
+    input.length -= 5001;
+    input.length_valid = false;
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_SLACK, 0);
+    input.length_valid = true; /* and afterwards it is counted from there */
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_SLACK, 0);
+    healthy(); /* over the whole range of the number */
+    input.tension = 1.0F;
+    input.length = INT32_MAX;
+    (void)run(1U);
+    input.length = -INT32_MAX;
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_SLACK, MLP_MUSCLE_SLACK);
+}
+
+TEST(plausibility_encoder_at_its_bounds)
+{
+    const int32_t signs[] = {1, -1};
+    uint32_t k;
+
+    for (k = 0U; k < 2U; k++) {
+        healthy();
+        input.length = signs[k] * 300000; /* the first length is no jump */
+        CHECK_EQUAL(run(1U) & MLP_MUSCLE_ENCODER_JUMP, 0);
+        input.length += signs[k] * 5000;
+        CHECK_EQUAL(run(1U) & MLP_MUSCLE_ENCODER_JUMP, 0);
+        input.length += signs[k] * 5001;
+        CHECK_EQUAL(run(1U) & MLP_MUSCLE_ENCODER_JUMP, MLP_MUSCLE_ENCODER_JUMP);
+        CHECK_EQUAL(run(1U) & MLP_MUSCLE_ENCODER_JUMP, 0);
+        input.ticks = 3U;
+        input.length += signs[k] * 15000;
+        CHECK_EQUAL(run(1U) & MLP_MUSCLE_ENCODER_JUMP, 0);
+        input.length += signs[k] * 15001;
+        CHECK_EQUAL(run(1U) & MLP_MUSCLE_ENCODER_JUMP, MLP_MUSCLE_ENCODER_JUMP);
+        /* what is not valid is not looked at, and the last valid one is remembered */
+        input.ticks = 1U;
+        input.length_valid = false;
+        input.length += signs[k] * 90000;
+        CHECK_EQUAL(run(1U) & MLP_MUSCLE_ENCODER_JUMP, 0);
+        input.length_valid = true;
+        CHECK_EQUAL(run(1U) & MLP_MUSCLE_ENCODER_JUMP, MLP_MUSCLE_ENCODER_JUMP);
+    }
+}
+
+TEST(plausibility_load_stuck_at_its_bounds)
+{
+    const float swings[] = {0.6F, -0.6F, 0.51F, -0.51F, 0.5F, -0.5F};
+    uint32_t k;
+
+    for (k = 0U; k < 6U; k++) {
+        const uint32_t stuck = (k < 4U) ? MLP_MUSCLE_LOAD_STUCK : 0U;
+
+        /* 200 ticks the same are not for longer than that, 201 are */
+        healthy();
+        CHECK_EQUAL(hold(&settings, 100U), 0);
+        input.current += swings[k];
+        CHECK_EQUAL(hold(&settings, 100U), 0);
+        CHECK_EQUAL(hold(&settings, 1U), stuck);
+        /* the swing counts though the current is back; both ways count together */
+        healthy();
+        (void)hold(&settings, 100U);
+        input.current += 0.5F * swings[k];
+        (void)hold(&settings, 1U);
+        input.current -= swings[k];
+        (void)hold(&settings, 1U);
+        input.current = 2.0F;
+        CHECK_EQUAL(hold(&settings, 150U), stuck);
+        /* another count begins anew, for time and swing */
+        healthy();
+        (void)hold(&settings, 100U);
+        input.current += swings[k];
+        (void)hold(&settings, 99U);
+        input.load++;
+        CHECK_EQUAL(hold(&settings, 1000U), 0);
+        /* so does a pause of the drives */
+        healthy();
+        (void)hold(&settings, 100U);
+        input.current += swings[k];
+        (void)hold(&settings, 50U);
+        input.drives_on = false;
+        (void)hold(&settings, 1U);
+        input.drives_on = true;
+        CHECK_EQUAL(hold(&settings, 1000U), 0);
+        /* and a current that is not measured */
+        healthy();
+        (void)hold(&settings, 100U);
+        input.current += swings[k];
+        (void)hold(&settings, 99U);
+        input.current_valid = false;
+        CHECK_EQUAL(hold(&settings, 1U), 0);
+        input.current_valid = true;
+        CHECK_EQUAL(hold(&settings, 1000U), 0);
+    }
+}
+
+TEST(plausibility_saturation_at_its_bounds)
+{
+    const int32_t loads[] = {5399, -5399, 5400, -5400};
+    uint32_t k;
+
+    for (k = 0U; k < 4U; k++) {
+        healthy();
+        input.load = loads[k];
+        CHECK_EQUAL(hold(&settings, 4U), 0);
+        CHECK_EQUAL(hold(&settings, 1U), (k < 2U) ? 0 : MLP_MUSCLE_LOAD_SATURATED);
+        input.tension_valid = false; /* no load cell: no saturation */
+        CHECK_EQUAL(hold(&settings, 1U), 0);
+        input.tension_valid = true;
+        CHECK_EQUAL(hold(&settings, 4U), 0);
+        CHECK_EQUAL(hold(&settings, 1U), (k < 2U) ? 0 : MLP_MUSCLE_LOAD_SATURATED);
+    }
+}
+
+/* Ticks until RESIDUAL is found, from tension and pull of 100 N on; 0: never. */
+static uint32_t ticks_to_residual(float tension, float pull)
+{
+    uint32_t i;
+
+    healthy();
+    input.drives_on = false;
+    (void)run(1U);
+    input.drives_on = true;
+    input.tension_max = 1000.0F;
+    input.tension = tension;
+    input.current = pull / 50.0F;
+    for (i = 1U; i < 3000U; i++) {
+        if ((run(1U) & MLP_MUSCLE_RESIDUAL) != 0U) {
+            return i;
+        }
+    }
+    return 0U;
+}
+
+TEST(plausibility_residual_at_its_bounds)
+{
+    /* the one goes to 400 N through 1 ms of 50 ms, 100 + 300 (1 - 0.98^n): more than 60 N + 50 %
+     * of the greater apart from n = 66 on, then 200 ticks for which that holds */
+    CHECK_EQUAL(ticks_to_residual(100.0F, 400.0F), 265);
+    CHECK_EQUAL(ticks_to_residual(400.0F, 100.0F), 265);
+    /* at rest: |T - k_I I| <= 60 N + half of the greater */
+    CHECK_EQUAL(ticks_to_residual(100.0F, 318.0F), 0);
+    CHECK(ticks_to_residual(100.0F, 325.0F) > 0U);
+    CHECK_EQUAL(ticks_to_residual(318.0F, 100.0F), 0);
+    CHECK(ticks_to_residual(325.0F, 100.0F) > 0U);
+    /* a gap of either begins anew */
+    healthy();
+    input.current = 20.0F;
+    (void)run(399U);
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_RESIDUAL, MLP_MUSCLE_RESIDUAL);
+    input.tension_valid = false;
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_RESIDUAL, 0);
+    input.tension_valid = true;
+    CHECK_EQUAL(run(199U) & MLP_MUSCLE_RESIDUAL, 0);
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_RESIDUAL, MLP_MUSCLE_RESIDUAL);
+    input.current_valid = false;
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_RESIDUAL, 0);
+    input.current_valid = true;
+    CHECK_EQUAL(run(199U) & MLP_MUSCLE_RESIDUAL, 0);
+    CHECK_EQUAL(run(1U) & MLP_MUSCLE_RESIDUAL, MLP_MUSCLE_RESIDUAL);
+    /* without power both filters stand where the tension is */
+    input.drives_on = false;
+    (void)run(1U);
+    CHECK_NEAR(state.tension_filtered, 100.0F, 0.0F);
+    CHECK_NEAR(state.pull_filtered, 100.0F, 0.0F);
+    CHECK_EQUAL(state.residual, 0);
+    input.tension_valid = false;
+    (void)run(1U);
+    CHECK_NEAR(state.tension_filtered, 0.0F, 0.0F);
+    CHECK_NEAR(state.pull_filtered, 0.0F, 0.0F);
+}
+
+TEST(plausibility_bounds_of_the_simple_checks)
+{
+    healthy();
+    input.rate = 1.5F; /* 150 % of 1 m/s is allowed */
+    CHECK_EQUAL(run(100U), 0);
+    input.rate = -1.5F;
+    CHECK_EQUAL(run(100U), 0);
+    input.rate_max = 2.0F;
+    input.rate = 2.9F;
+    CHECK_EQUAL(run(100U), 0);
+    input.rate = 3.1F;
+    CHECK_EQUAL(run(5U), MLP_MUSCLE_OVERSPEED);
+    input.length_valid = false; /* a rate of no length */
+    CHECK_EQUAL(run(4U) & MLP_MUSCLE_OVERSPEED, 0);
+    healthy();
+    input.tension = 360.0F; /* 120 % of 300 N */
+    input.current = 7.2F;
+    CHECK_EQUAL(run(100U), 0);
+    input.tension = 360.1F;
+    input.tension_valid = false;
+    CHECK_EQUAL(run(20U) & MLP_MUSCLE_OVER_TENSION, 0);
+    healthy();
+    input.length = 510001;
+    CHECK_EQUAL(run(4U), 0);
+    CHECK_EQUAL(run(1U), MLP_MUSCLE_LENGTH_WINDOW);
+    healthy();
+    input.length = 89999;
+    input.length_valid = false;
+    CHECK_EQUAL(run(20U) & MLP_MUSCLE_LENGTH_WINDOW, 0);
+    healthy(); /* no overflow of the bounds */
+    input.length_max = INT32_MAX;
+    input.length_min = -INT32_MAX;
+    CHECK_EQUAL(run(50U), 0);
+}
+
+TEST(plausibility_counts_begin_anew_with_the_drives)
+{
+    const uint32_t bits[] = {MLP_MUSCLE_OVERSPEED, MLP_MUSCLE_OVER_TENSION,
+                             MLP_MUSCLE_LENGTH_WINDOW, MLP_MUSCLE_LENGTH_INVALID,
+                             MLP_MUSCLE_TENSION_INVALID};
+    uint32_t k;
+
+    for (k = 0U; k < 5U; k++) {
+        healthy();
+        input.rate = (k == 0U) ? 1.6F : 0.0F;
+        input.tension = (k == 1U) ? 400.0F : 100.0F;
+        input.current = (k == 1U) ? 8.0F : 2.0F;
+        input.length = (k == 2U) ? 600000 : 300000;
+        input.length_valid = k != 3U;
+        input.tension_valid = k != 4U;
+        CHECK_EQUAL(run(4U) & bits[k], 0);
+        input.drives_on = false;
+        CHECK_EQUAL(run(1U) & bits[k], 0);
+        input.drives_on = true;
+        CHECK_EQUAL(run(4U) & bits[k], 0);
+        CHECK_EQUAL(run(1U) & bits[k], bits[k]);
+        CHECK_EQUAL(run(100U) & bits[k], bits[k]); /* as long as it lasts */
+    }
+}

@@ -112,3 +112,104 @@ TEST(thermal_derates_and_latches)
     CHECK_NEAR(thermal_derating(&thermal, 60.0F, 80.0F), 0.0F, 0.0F);
     CHECK(!thermal_clear(&thermal, 60.0F));
 }
+
+TEST(thermal_clear_needs_both_nodes)
+{
+    struct thermal thermal;
+
+    thermal_init(&thermal, 90.0F);
+    CHECK_NEAR(thermal_derating(&thermal, 60.0F, 80.0F), 0.0F, 0.0F);
+    thermal.core = 61.0F; /* the winding is hot in a cool housing */
+    thermal.housing = 30.0F;
+    CHECK(!thermal_clear(&thermal, 60.0F));
+    thermal.core = 60.0F; /* below soft, not at it */
+    CHECK(!thermal_clear(&thermal, 60.0F));
+    thermal.core = 30.0F;
+    thermal.housing = 60.0F;
+    CHECK(!thermal_clear(&thermal, 60.0F));
+    thermal.housing = 59.9F;
+    CHECK(thermal_clear(&thermal, 60.0F));
+    CHECK(!thermal.latched);
+}
+
+TEST(thermal_stays_within_what_can_be)
+{
+    struct thermal_constants cold = motor;
+    struct thermal_model model;
+    struct thermal thermal;
+
+    thermal_init(&thermal, 25.0F);
+    thermal_measured(&thermal, -273.0F, false);
+    CHECK_NEAR(thermal.housing, -40.0F, 0.0F);
+    CHECK_NEAR(thermal.core, 25.0F, 0.0F);
+    thermal_model_init(&model, &motor, 20.0F);
+    thermal_init(&thermal, 25.0F);
+    thermal_step(&thermal, &model, 1.0e9F);
+    CHECK_NEAR(thermal.core, 400.0F, 0.0F);
+    CHECK_NEAR(thermal.housing, 400.0F, 0.0F);
+    cold.ambient = -200.0F;
+    thermal_model_init(&model, &cold, 10000.0F);
+    thermal_step(&thermal, &model, 0.0F);
+    CHECK_NEAR(thermal.core, -40.0F, 0.0F);
+    CHECK_NEAR(thermal.housing, -40.0F, 0.0F);
+    CHECK(!thermal.latched);
+    thermal_init(&thermal, 90.0F);
+    CHECK_NEAR(thermal_derating(&thermal, 60.0F, 80.0F), 0.0F, 0.0F);
+    CHECK(thermal.latched);
+    thermal_init(&thermal, 30.0F);
+    CHECK(!thermal.latched);
+    CHECK_NEAR(thermal.core, 30.0F, 0.0F);
+    CHECK_NEAR(thermal.housing, 30.0F, 0.0F);
+}
+
+TEST(thermal_derating_at_its_bounds)
+{
+    struct thermal thermal;
+
+    thermal_init(&thermal, 59.99F);
+    CHECK_NEAR(thermal_derating(&thermal, 60.0F, 80.0F), 1.0F, 0.0F);
+    thermal.core = 60.2F;
+    CHECK_NEAR(thermal_derating(&thermal, 60.0F, 80.0F), 0.99F, 1e-5F);
+    thermal.core = 79.99F;
+    CHECK_NEAR(thermal_derating(&thermal, 60.0F, 80.0F), 0.0005F, 1e-5F);
+    CHECK(!thermal.latched);
+    thermal.core = 80.0F;
+    CHECK_NEAR(thermal_derating(&thermal, 60.0F, 80.0F), 0.0F, 0.0F);
+    CHECK(thermal.latched);
+    thermal_init(&thermal, 25.0F); /* the housing alone latches, too */
+    thermal.housing = 80.0F;
+    CHECK_NEAR(thermal_derating(&thermal, 60.0F, 80.0F), 0.0F, 0.0F);
+    CHECK(thermal.latched);
+}
+
+TEST(thermal_away_from_ambient)
+{
+    /* without heat both nodes fall by the exponentials of the two-node circuit, here in 1e5 steps
+     * of Euler's method over 100 s; R grows from its value at 25 C, whatever ambient is */
+    struct thermal_constants warm = motor;
+    struct thermal_model model;
+    struct thermal thermal;
+    double c1 = 90.0;
+    double c2 = 40.0;
+    int i;
+
+    warm.ambient = 15.0F;
+    thermal_model_init(&model, &warm, 0.05F);
+    thermal_init(&thermal, 90.0F);
+    thermal.housing = 40.0F;
+    for (i = 0; i < 2000; i++) {
+        int n;
+        const double heat = 0.6 * 9.0 * (1.0 + (0.0039 * (c1 - 25.0)));
+
+        for (n = 0; n < 50; n++) {
+            const double flow = (c1 - c2) / 2.0;
+            const double loss = (c2 - 15.0) / 6.0;
+
+            c1 += 1.0e-3 * (heat - flow) / 30.0;
+            c2 += 1.0e-3 * (flow - loss) / 200.0;
+        }
+        thermal_step(&thermal, &model, 9.0F);
+    }
+    CHECK_NEAR(thermal.core, c1, 0.02);
+    CHECK_NEAR(thermal.housing, c2, 0.02);
+}

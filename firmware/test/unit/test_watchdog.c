@@ -164,3 +164,149 @@ TEST(replay_after_a_long_silence)
     /* the first of another type, too */
     CHECK(replay_accept(&replay, 0x31U, 9U, 2000U + now, now, &gap));
 }
+
+TEST(watchdog_times_are_put_in_order)
+{
+    struct watchdog dog;
+
+    watchdog_init(&dog, 30U, 30U, 30U);
+    CHECK_EQUAL(dog.hold_us, 30000);
+    CHECK_EQUAL(dog.relax_us, 30000);
+    CHECK_EQUAL(dog.disarm_us, 30000);
+    watchdog_init(&dog, 30U, 29U, 31U);
+    CHECK_EQUAL(dog.relax_us, 30000);
+    CHECK_EQUAL(dog.disarm_us, 31000);
+    watchdog_init(&dog, 30U, 31U, 29U);
+    CHECK_EQUAL(dog.relax_us, 31000);
+    CHECK_EQUAL(dog.disarm_us, 31000);
+    watchdog_feed(&dog, 5U);
+    watchdog_init(&dog, 24U, 100U, 1000U); /* other times: begins anew, at rest */
+    CHECK(!dog.running);
+    CHECK_EQUAL(watchdog_age(&dog, 500000U), 0);
+    CHECK_EQUAL(watchdog_stage(&dog, 500000U), WATCHDOG_IDLE);
+    watchdog_feed(&dog, 1000U);
+    CHECK_EQUAL(watchdog_age(&dog, 1500U), 500);
+    watchdog_stop(&dog);
+    CHECK(!dog.running);
+    CHECK_EQUAL(watchdog_age(&dog, 1500U), 0);
+}
+
+TEST(host_clock_of_the_future)
+{
+    struct host_clock clock;
+
+    host_clock_init(&clock, 0U);
+    CHECK(!clock.valid);
+    host_clock_start(&clock, 5000000U, 5000000U);
+    CHECK(clock.valid);
+    CHECK_EQUAL(clock.least, 0);
+    CHECK_EQUAL(host_clock_age(&clock, 5000000U, 5000000U), 0);
+    /* a second earlier than the quickest is a clock that jumped, and moves nothing */
+    CHECK_EQUAL(host_clock_age(&clock, 5000000U, 6000000U), HOST_CLOCK_UNKNOWN);
+    CHECK_EQUAL(host_clock_age(&clock, 5000010U, 5000000U), 10);
+    /* a microsecond less is a quick message, and the new measure */
+    CHECK_EQUAL(host_clock_age(&clock, 5000000U, 5999999U), 0);
+    CHECK_EQUAL(clock.least, (uint32_t)-999999);
+    CHECK_EQUAL(host_clock_age(&clock, 5000000U, 5000000U), 999999);
+    host_clock_init(&clock, 7U);
+    CHECK_EQUAL(clock.leak, 7);
+    CHECK_EQUAL(host_clock_age(&clock, 5000000U, 5000000U), HOST_CLOCK_UNKNOWN);
+}
+
+TEST(host_clock_leaks_by_whole_steps)
+{
+    struct host_clock clock;
+
+    host_clock_init(&clock, 200U); /* a microsecond per 5 ms */
+    host_clock_start(&clock, 1000U, 0U);
+    CHECK_EQUAL(host_clock_age(&clock, 1000U + 4999U, 4999U - 100U), 100);
+    CHECK_EQUAL(host_clock_age(&clock, 1000U + 5000U, 5000U - 100U), 99);
+    CHECK_EQUAL(host_clock_age(&clock, 1000U + 9999U, 9999U - 100U), 99);
+    CHECK_EQUAL(host_clock_age(&clock, 1000U + 10000U, 10000U - 100U), 98);
+    CHECK_EQUAL(host_clock_age(&clock, 1000U + 50000U, 50000U - 100U), 90);
+    /* the largest that is one: every microsecond */
+    host_clock_init(&clock, 1000000U);
+    host_clock_start(&clock, 0U, 0U);
+    CHECK_EQUAL(host_clock_age(&clock, 10U, (uint32_t)-90), 90);
+    /* without a leak time passes by, and is not made up for when there is one */
+    host_clock_init(&clock, 0U);
+    host_clock_start(&clock, 0U, 0U);
+    CHECK_EQUAL(host_clock_age(&clock, 1000000U, 1000000U - 900U), 900);
+    clock.leak = 200U;
+    CHECK_EQUAL(host_clock_age(&clock, 1005000U, 1005000U - 900U), 899);
+    clock.leak = 1000001U; /* out of range: none */
+    CHECK_EQUAL(host_clock_age(&clock, 1006000U, 1006000U - 900U), 899);
+}
+
+TEST(replay_window_at_its_bounds)
+{
+    struct replay replay;
+    uint32_t gap = 9U;
+
+    replay_start(&replay, 0U, 1000U);
+    CHECK(replay_accept(&replay, 0x11U, 10U, 2000U, 0U, &gap));
+    CHECK_EQUAL(gap, 0);
+    CHECK(!replay_accept(&replay, 0x11U, 10U + 128U, 3000U, 0U, &gap));
+    CHECK_EQUAL(gap, 0);
+    CHECK(replay_accept(&replay, 0x11U, 10U + 127U, 3000U, 0U, &gap)); /* the furthest */
+    CHECK_EQUAL(gap, 126);
+    CHECK(replay_accept(&replay, 0x11U, 10U + 128U, 3001U, 0U, &gap)); /* the nearest */
+    CHECK_EQUAL(gap, 0);
+    /* half the range of the clock ahead is behind */
+    CHECK(!replay_accept(&replay, 0x11U, 140U, 3001U + 0x80000000U, 0U, &gap));
+    CHECK(replay_accept(&replay, 0x11U, 140U, 3001U + 0x7FFFFFFFU, 0U, &gap));
+    /* HELLO begins anew: all types may come again, younger than it */
+    replay_start(&replay, 0U, 5000U);
+    CHECK(!replay_accept(&replay, 0x11U, 1U, 5000U, 0U, &gap));
+    CHECK(replay_accept(&replay, 0x11U, 1U, 5001U, 0U, &gap));
+    CHECK_EQUAL(gap, 0);
+}
+
+TEST(replay_slots_are_sixteen)
+{
+    struct replay replay;
+    uint32_t gap;
+    uint32_t i;
+
+    replay_start(&replay, 0U, 0U);
+    for (i = 0U; i < 16U; i++) {
+        CHECK(replay_accept(&replay, (uint8_t)(0x10U + i), 1U, 10U, 0U, &gap));
+    }
+    CHECK(!replay_accept(&replay, 0x20U, 1U, 10U, 0U, &gap));
+    CHECK_EQUAL(gap, 0);
+    for (i = 0U; i < 16U; i++) { /* each has its own number and time */
+        CHECK(!replay_accept(&replay, (uint8_t)(0x10U + i), 1U, 20U, 0U, &gap));
+        CHECK(replay_accept(&replay, (uint8_t)(0x10U + i), 2U, 20U, 0U, &gap));
+    }
+    CHECK(!replay_accept(&replay, 0x20U, 1U, 30U, 0U, &gap));
+    /* the last slot expires like the first */
+    replay_expire(&replay, REPLAY_FORGET_US);
+    for (i = 0U; i < 16U; i++) {
+        CHECK(replay_accept(&replay, (uint8_t)(0x10U + i), 3U, 5U, REPLAY_FORGET_US, &gap));
+    }
+    replay_start(&replay, 0U, 0U);
+    CHECK(replay_accept(&replay, 0x20U, 1U, 10U, 0U, &gap));
+}
+
+TEST(replay_forgets_after_half_an_hour)
+{
+    struct replay replay;
+    uint32_t gap;
+
+    /* the times of a type, counted from its last frame */
+    replay_start(&replay, 100U, 1000U);
+    CHECK(replay_accept(&replay, 0x11U, 1U, 2000U, 300U, &gap));
+    replay_expire(&replay, 300U + 1799999999U);
+    CHECK(!replay_accept(&replay, 0x11U, 2U, 1500U, 300U, &gap));
+    replay_expire(&replay, 300U + 1800000000U);
+    CHECK(replay_accept(&replay, 0x11U, 2U, 1500U, 400U, &gap));
+    CHECK(!replay_accept(&replay, 0x11U, 3U, 1400U, 400U, &gap)); /* it is known again */
+    /* that of HELLO, from its reception */
+    replay_start(&replay, 100U, 1000U);
+    replay_expire(&replay, 100U + 1799999999U);
+    CHECK(!replay_accept(&replay, 0x12U, 1U, 900U, 0U, &gap));
+    replay_expire(&replay, 100U + 1800000000U);
+    CHECK(replay_accept(&replay, 0x12U, 1U, 900U, 0U, &gap));
+    replay_start(&replay, 100U, 1000U); /* another HELLO is young again */
+    CHECK(!replay_accept(&replay, 0x12U, 2U, 900U, 0U, &gap));
+}

@@ -359,3 +359,49 @@ def test_one_pose_alone_tells_no_lengths(bench):
     found = calibration.lengths_from_poses([calibration.measure()] * 3, board.dynamics.tree.home)
     assert not found
     assert len(found.undetermined) == 11
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_zero_that_shifts_by_more_than_50_newtons_is_not_believed(bench, sign):
+    """Either way: a zero that was set under load shows a slack muscle far below zero."""
+    board, calibration = bench
+    board.true_load_zero[:] = 0
+    board.tensions[2] = sign * 49.0
+    assert calibration.tension_problems(calibration.measure()) == []
+    board.tensions[2] = sign * 51.0
+    measurement = calibration.measure()
+    (problem,) = calibration.tension_problems(measurement)
+    assert problem.startswith(f"motor2: {'+' if sign > 0 else '-'}51.0 N (expected: within 50 N")
+    with pytest.raises(HardwareError, match="not calibrated: motor2"):
+        calibration.zero_tensions(measurement)
+    assert not calibration.changed
+    assert all(board.memory[ParameterId.LOAD_ZERO, i] == 0 for i in range(11))
+
+
+def test_restore_goes_back_to_the_beginning_after_several_calibrations(bench):
+    """What counts is the value before the first one, not before the last one."""
+    board, calibration = bench
+    before = dict(board.memory)
+    first = calibration.zero_tensions(calibration.measure())
+    board.tensions[:] = 5.0  # 100 counts
+    second = calibration.zero_tensions(calibration.measure())
+    for a, b in zip(first, second, strict=True):
+        assert abs(b.new - a.new - 100) <= 2
+        assert a.old == b.old == 0
+    for shift in (0.0, 0.05):
+        calibration.set_lengths(calibration.measure(), board.q + shift)
+        calibration.zero_joints(calibration.measure(), board.q + shift)
+    calibration.restore()
+    assert board.memory == before
+    # after a save the beginning is what was saved
+    kept = calibration.zero_tensions(calibration.measure())
+    calibration.save()
+    board.tensions[:] = 0.0
+    calibration.zero_tensions(calibration.measure())
+    board.tensions[:] = 2.0
+    results = calibration.zero_tensions(calibration.measure())
+    assert [result.old for result in results] == [result.new for result in kept]
+    calibration.restore()
+    assert [board.memory[ParameterId.LOAD_ZERO, i] for i in range(11)] == [
+        result.new for result in kept
+    ]
