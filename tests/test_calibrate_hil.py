@@ -6,14 +6,21 @@ The plant knows the true zero points of its load cells, encoders and joint senso
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
+import yaml
 
 from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
 from cards_hardware.boards.board import Board
+from cards_hardware.bridge.hardware import Hardware
 from cards_hardware.hil.rig import Rig
 from cards_hardware.protocol.enums import ParameterId, State
 
@@ -109,6 +116,63 @@ def test_calibration_finds_the_true_zero_points_and_keeps_them(rig, cards, tmp_p
     assert np.abs(angles - home[layout.position_rows]).max() <= 12e-6  # two counts of 6 urad
     assert all(abs(row["tension"]) < 2.0 for row in after["muscles"])
     assert len(angles) == j
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_a_calibration_that_is_killed_leaves_no_zero_points_behind(rig, cards, tmp_path, number):
+    (layout,) = rig.layout.boards
+    m = len(layout.muscles)
+    before = [read(rig, parameter, m) for parameter in ZEROS[:2]]
+    out = tmp_path / "report.yaml"
+    # a pose that is wrong on purpose, killed in the last step
+    command = [
+        sys.executable,
+        "-m",
+        "cards_bringup",
+        "calibrate",
+        ROBOT,
+        "--port",
+        rig.port,
+        "--yes",
+        "--check-seconds",
+        "60",
+    ]
+    command += ["--steps", "length,joints,check", "--q", "0.3,0.3,0.3,0.9", "--out", str(out)]
+    said = tmp_path / "said.txt"
+    with said.open("wb") as to:
+        process = subprocess.Popen(
+            command,
+            env=cards.environment,
+            stdout=to,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        end = time.monotonic() + 120.0
+        while b"4  Check" not in said.read_bytes():
+            assert process.poll() is None, said.read_text()
+            assert time.monotonic() < end, said.read_text()
+            time.sleep(0.1)
+        os.killpg(process.pid, number)
+        assert process.wait(30.0) == (-number if number == signal.SIGKILL else 130)
+    finally:
+        if process.poll() is None:
+            process.kill()
+    if number != signal.SIGKILL:
+        report = yaml.safe_load(out.read_text())
+        assert report["aborted"] == "by hand"
+        assert not report["saved"]
+    # what the bridge does: it connects, loads limits, arms
+    hardware = Hardware(load(ROBOT), rig.layout, reconnect=False)
+    try:
+        hardware.open()
+        for parameter, values in zip(ZEROS[:2], before, strict=True):
+            found = [hardware.boards[0].get_parameter(parameter, i) for i in range(m)]
+            assert found == values.tolist()
+        hardware.arm()
+        hardware.disarm()
+    finally:
+        hardware.close()
 
 
 def test_monitor_shows_every_muscle_and_never_arms(rig, cards):

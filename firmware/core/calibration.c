@@ -80,8 +80,8 @@ static bool parameter_of(uint8_t action, uint16_t *id)
 }
 
 uint8_t calibrate(const struct mlp_calibrate *message, const struct sensors *sensors,
-                  const struct settings *settings, struct parameters *parameters,
-                  uint16_t *detail)
+                  const struct settings *settings, const struct limits *limits,
+                  struct parameters *parameters, uint16_t *detail)
 {
     int32_t results[MLP_MAX_MUSCLES] = {0};
     uint16_t id = 0U;
@@ -96,7 +96,9 @@ uint8_t calibrate(const struct mlp_calibrate *message, const struct sensors *sen
     }
     for (i = 0U; i < MLP_MAX_MUSCLES; i++) {
         if ((((message->mask >> i) & 1U) != 0U) &&
-            !channel(message, sensors, settings, i, &results[i])) {
+            (!channel(message, sensors, settings, i, &results[i]) ||
+             ((id == (uint16_t)MLP_PARAM_LOAD_ZERO) &&
+              !limits_measurable(limits, i, settings_load_range(parameters, i, results[i]))))) {
             *detail = (uint16_t)i;
             return (uint8_t)MLP_ACK_RANGE;
         }

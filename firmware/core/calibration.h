@@ -11,15 +11,17 @@
 
 #include <stdint.h>
 
+#include "limits.h"
 #include "parameters.h"
 #include "protocol.h"
 #include "sensors.h"
 #include "settings.h"
 
 /* MLP_ACK_OK, MLP_ACK_UNKNOWN (action) or MLP_ACK_RANGE with the channel: not there, its sensor
- * gives nothing, or the result is beyond the parameter's range. */
+ * gives nothing, the result is beyond the parameter's range, or a load cell with this zero does not
+ * measure what the limits in force allow. */
 uint8_t calibrate(const struct mlp_calibrate *message, const struct sensors *sensors,
-                  const struct settings *settings, struct parameters *parameters,
-                  uint16_t *detail);
+                  const struct settings *settings, const struct limits *limits,
+                  struct parameters *parameters, uint16_t *detail);
 
 #endif

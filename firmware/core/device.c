@@ -50,6 +50,19 @@ static void apply_profile(struct device *device)
     }
 }
 
+static bool latched_state(enum machine_state state)
+{
+    return (state == STATE_FAULT) || (state == STATE_ESTOP);
+}
+
+static void power_off(struct device *device)
+{
+    state_machine_power_off(&device->machine);
+    board_motor_power(false);
+    event(device, (uint16_t)MLP_EVENT_POWER_OFF, (uint8_t)MLP_SEVERITY_ERROR,
+          (uint32_t)device->machine.state);
+}
+
 enum machine_result device_input(struct device *device, enum machine_input input)
 {
     const enum machine_result result = state_machine_input(&device->machine, input);
@@ -69,6 +82,11 @@ enum machine_result device_input(struct device *device, enum machine_input input
             device->channels[i].told = false;
             device->channels[i].forgotten = false;
         }
+    }
+    if (!latched_state(state) || !latched_state(device->machine.previous)) {
+        device->attended_us = device->started_us;
+        device->releasing = false;
+        device->held = 1.0F;
     }
     switch (state) {
     case STATE_RELAX:
@@ -204,6 +222,7 @@ void device_refresh_settings(struct device *device)
     }
     settings_build(&device->settings, &device->parameters);
     device->settings_generation = device->parameters.generation;
+    device->unsaved = parameters_unsaved(&device->parameters);
     if (!device->watchdog.running) {
         watchdog_init(&device->watchdog, device->settings.hold_ms, device->settings.relax_ms,
                       device->settings.disarm_ms);
@@ -251,6 +270,53 @@ static void supervise_commands(struct device *device)
     }
 }
 
+/* FAULT and ESTOP hold the robot for the host that armed it. When that one is gone for good, the
+ * safe tensions go too, and once that has begun nobody stops it. Where the drives do not answer,
+ * they must not find a current waiting for them when they do. */
+static void supervise_unattended(struct device *device)
+{
+    const uint32_t ramp = device->settings.unattended_ramp_us;
+    uint32_t gone;
+
+    if (!latched_state(device->machine.state) || !device->machine.drives_on) {
+        return;
+    }
+    if (device->drives_lost) {
+        power_off(device);
+        return;
+    }
+    if (!device->releasing) {
+        if ((device->started_us - device->attended_us) < device->settings.unattended_hold_us) {
+            return;
+        }
+        device->releasing = true;
+        device->released_us = device->started_us;
+        event(device, (uint16_t)MLP_EVENT_RELEASED, (uint8_t)MLP_SEVERITY_ERROR, ramp / 1000U);
+    }
+    gone = device->started_us - device->released_us;
+    if (gone >= ramp) {
+        power_off(device);
+    } else {
+        device->held = 1.0F - ((float)gone / (float)ramp);
+    }
+}
+
+/* Limits of a muscle with what is left of its safe tension. One that pays out keeps as much as its
+ * rate is of LOWERING_RATE: a load is let down at that rate, not dropped. */
+static struct muscle_limits limits_now(const struct device *device, uint32_t i)
+{
+    const struct muscle_sense *sense = &device->sensors.muscle[i].sense;
+    const float rate = device->settings.lowering_rate;
+    struct muscle_limits limits = device->limits.muscle[i];
+
+    if (device->releasing) {
+        const float braked = (sense->length_valid && (rate > 0.0F)) ? (sense->rate / rate) : 0.0F;
+
+        limits.tension_safe *= clampf(braked, device->held, 1.0F);
+    }
+    return limits;
+}
+
 static void supervise(struct device *device)
 {
     const uint32_t silence = session_silence(&device->session, device->started_us);
@@ -270,6 +336,7 @@ static void supervise(struct device *device)
         }
     }
     supervise_commands(device);
+    supervise_unattended(device);
 }
 
 static void control(struct device *device)
@@ -280,8 +347,9 @@ static void control(struct device *device)
     apply_profile(device);
     for (i = 0U; i < device->settings.muscles; i++) {
         struct channel *channel = &device->channels[i];
+        const struct muscle_limits limits = limits_now(device, i);
 
-        currents[i] = muscle_step(&channel->muscle, &device->limits.muscle[i],
+        currents[i] = muscle_step(&channel->muscle, &limits,
                                   &device->settings.muscle[i].gains,
                                   &device->sensors.muscle[i].sense, channel->derating);
     }

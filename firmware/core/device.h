@@ -28,7 +28,7 @@
 #include "thermal.h"
 #include "watchdog.h"
 
-#define FIRMWARE_VERSION 0x00020000U /* major << 16 | minor << 8 | patch */
+#define FIRMWARE_VERSION 0x00020100U /* major << 16 | minor << 8 | patch */
 #define HARDWARE_REVISION 1U
 #define HOST_BYTES_PER_TICK 512U
 #define HOST_FRAMES_PER_TICK 16U
@@ -75,6 +75,10 @@ struct device {
     uint32_t strikes;     /* range violations in a row */
     bool relax_requested; /* RELAX by request: lasts while the host lives */
     uint32_t relaxed_us;  /* when RELAX began */
+    uint32_t attended_us; /* FAULT, ESTOP: since when the host that armed is silent */
+    bool releasing;       /* ... for too long: the safe tensions ramp to zero */
+    uint32_t released_us; /* since then */
+    float held;           /* share of the safe tensions that is left, 0..1 */
     uint32_t faults_latched;
     uint32_t faults_live;
     uint32_t faults_told; /* those the host was sent an event for */
@@ -82,6 +86,7 @@ struct device {
     uint32_t vbus_high_ticks;
     uint32_t sensor_ticks;
     bool parameters_saved; /* since start */
+    bool unsaved;          /* parameters_unsaved() */
     bool drives_lost;
     uint8_t uid[8];
     uint8_t reset_cause;

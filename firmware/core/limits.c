@@ -11,6 +11,17 @@ void limits_init(struct limits *limits)
     (void)memset(limits, 0, sizeof *limits);
 }
 
+static bool measurable(float tension, float range)
+{
+    return tension <= ((LOAD_SHARE * range) + MLP_SCALE_TENSION);
+}
+
+bool limits_measurable(const struct limits *limits, uint32_t muscle, float range)
+{
+    return !limits->loaded || (muscle >= limits->wire.muscles) ||
+           measurable(limits->muscle[muscle].tension_max, range);
+}
+
 static bool sound(const struct mlp_limits *m, uint32_t i, const struct sensor_settings *sensor)
 {
     const float range = sensor->load_scale * (float)sensor->load_max;
@@ -19,7 +30,7 @@ static bool sound(const struct mlp_limits *m, uint32_t i, const struct sensor_se
     /* an invalid i16 or i32 is the least number, so `>= 0` and the order rule it out */
     return (m->tension_min[i] >= 0) && (m->tension_min[i] <= m->tension_max[i]) &&
            (m->tension_safe[i] >= 0) && (m->tension_safe[i] <= m->tension_max[i]) &&
-           (m->tension_max[i] > 0) && (top <= ((LOAD_SHARE * range) + MLP_SCALE_TENSION)) &&
+           (m->tension_max[i] > 0) && measurable(top, range) &&
            (m->length_min[i] != MLP_INVALID_I32) && (m->length_min[i] < m->length_max[i]) &&
            (m->rate_max[i] > 0) && (m->current_max[i] > 0) && (m->soft[i] != MLP_INVALID_I16) &&
            (m->soft[i] < m->hard[i]) && (m->slew[i] > 0U) && (m->slew[i] != MLP_INVALID_U16);

@@ -24,6 +24,10 @@ void limits_init(struct limits *limits);
 uint8_t limits_check(const struct mlp_limits *message, const struct settings *settings,
                      uint16_t *detail);
 
+/* Whether a load cell of this range [N] measures what the limits in force allow; true while there
+ * are none. */
+bool limits_measurable(const struct limits *limits, uint32_t muscle, float range);
+
 void limits_take(struct limits *limits, const struct mlp_limits *message);
 
 /* Whether these are the ones in force. */

@@ -77,7 +77,75 @@ void parameters_init(struct parameters *parameters)
 {
     (void)memset(parameters, 0, sizeof *parameters);
     set_defaults(parameters);
+    (void)memcpy(parameters->saved, parameters->values, sizeof parameters->saved);
     parameters->slot = BOARD_FLASH_SLOTS - 1U; /* the first save goes to slot 0 */
+}
+
+bool parameters_tunable(uint16_t id)
+{
+    switch (id) {
+    case (uint16_t)MLP_PARAM_STATE_RATE:
+    case (uint16_t)MLP_PARAM_KP:
+    case (uint16_t)MLP_PARAM_KI:
+    case (uint16_t)MLP_PARAM_INTEGRAL_MAX:
+    case (uint16_t)MLP_PARAM_WIRE_GAIN:
+    case (uint16_t)MLP_PARAM_ROTOR_DAMPING:
+    case (uint16_t)MLP_PARAM_STIFFNESS:
+    case (uint16_t)MLP_PARAM_DAMPING:
+    case (uint16_t)MLP_PARAM_TENSION_FLOOR:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool of_session(uint16_t id)
+{
+    return parameters_tunable(id) || (id == (uint16_t)MLP_PARAM_SERVICE_MODE) ||
+           (id == (uint16_t)MLP_PARAM_UNATTENDED_HOLD) ||
+           (id == (uint16_t)MLP_PARAM_UNATTENDED_RAMP) ||
+           (id == (uint16_t)MLP_PARAM_LOWERING_RATE);
+}
+
+/* First and last place in `values` + 1 of a parameter that must not differ from flash; none for
+ * others. */
+static void lasting(const struct parameters *parameters, uint32_t place, uint32_t *begin,
+                    uint32_t *end)
+{
+    *begin = parameters->first[place];
+    *end = *begin + (of_session(mlp_parameters[place].id) ? 0U : elements(place));
+}
+
+bool parameters_unsaved(const struct parameters *parameters)
+{
+    uint32_t place;
+
+    for (place = 0U; place < MLP_PARAMETER_COUNT; place++) {
+        uint32_t i;
+        uint32_t end;
+
+        for (lasting(parameters, place, &i, &end); i < end; i++) {
+            if (parameters->values[i] != parameters->saved[i]) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+void parameters_revert(struct parameters *parameters)
+{
+    uint32_t place;
+
+    for (place = 0U; place < MLP_PARAMETER_COUNT; place++) {
+        uint32_t i;
+        uint32_t end;
+
+        for (lasting(parameters, place, &i, &end); i < end; i++) {
+            parameters->values[i] = parameters->saved[i];
+        }
+    }
+    parameters->generation++;
 }
 
 int32_t parameters_at(const struct parameters *parameters, uint32_t place, uint32_t index)
@@ -193,6 +261,7 @@ enum parameters_source parameters_load(struct parameters *parameters)
 
         (void)parameters_set(parameters, id, entry[2], as_signed(read_u32(&entry[4])));
     }
+    (void)memcpy(parameters->saved, parameters->values, sizeof parameters->saved);
     return damaged ? PARAMETERS_OLDER : PARAMETERS_LOADED;
 }
 
@@ -238,5 +307,6 @@ bool parameters_save(struct parameters *parameters, uint32_t *bytes)
     }
     parameters->slot = slot;
     parameters->counter++;
+    (void)memcpy(parameters->saved, parameters->values, sizeof parameters->saved);
     return true;
 }

@@ -26,6 +26,7 @@ enum parameters_source {
 
 struct parameters {
     int32_t values[PARAMETERS_MAX];
+    int32_t saved[PARAMETERS_MAX]; /* as flash has them */
     uint16_t first[MLP_PARAMETER_COUNT]; /* place of index 0 in `values` */
     uint8_t slot;     /* of the record in force */
     uint32_t counter; /* of that record, 0 for none */
@@ -48,6 +49,16 @@ int32_t parameters_at(const struct parameters *parameters, uint32_t place, uint3
 uint8_t parameters_get(const struct parameters *parameters, uint16_t id, uint8_t index,
                        int32_t *value);
 uint8_t parameters_set(struct parameters *parameters, uint16_t id, uint8_t index, int32_t value);
+
+/* Whether a parameter may change while the muscles are under tension. */
+bool parameters_tunable(uint16_t id);
+
+/* Whether a value differs from flash that decides what is measured, or when the board stops: all but
+ * what hosts load with every session (gains, times without a host) and the service mode. */
+bool parameters_unsaved(const struct parameters *parameters);
+
+/* Brings those values back as flash has them. */
+void parameters_revert(struct parameters *parameters);
 
 /* CRC-32 over all values. */
 uint32_t parameters_crc(const struct parameters *parameters, uint32_t crc);

@@ -137,6 +137,7 @@ void protection_board(struct device *device)
     }
     live |= board_estop_line() ? MLP_FAULT_ESTOP_LINE : 0U;
     live |= device->faults_live & MLP_FAULT_LIMITS; /* kept by the dispatcher */
+    live |= device->unsaved ? MLP_FAULT_UNSAVED : 0U;
     device->faults_live = live;
     if (device->machine.drives_on) {
         device->faults_latched |= live & FAULTS_STOP;
@@ -182,7 +183,8 @@ uint8_t protection_may_clear(struct device *device, uint16_t *detail)
 {
     /* muscles out of use are cleared with it; sensors and limits are looked at when arming */
     const uint32_t minor =
-        MLP_FAULT_MUSCLE | MLP_FAULT_SENSOR | MLP_FAULT_LIMITS | MLP_FAULT_MEMORY;
+        MLP_FAULT_MUSCLE | MLP_FAULT_SENSOR | MLP_FAULT_LIMITS | MLP_FAULT_MEMORY |
+        MLP_FAULT_UNSAVED;
     uint32_t causes = device->faults_live & ~minor;
     uint32_t i;
 
@@ -224,7 +226,9 @@ void protection_clear(struct device *device)
 
 uint8_t protection_may_arm(const struct device *device, uint16_t *detail)
 {
-    const uint32_t faults = (device->faults_latched | device->faults_live) & ~FAULTS_WARN;
+    const uint32_t live = device->faults_live & ~MLP_FAULT_UNSAVED; /* of the last tick */
+    const uint32_t faults = ((device->faults_latched | live) & ~FAULTS_WARN) |
+                            (device->unsaved ? MLP_FAULT_UNSAVED : 0U);
     uint32_t i;
 
     if (!device->limits.loaded || (device->settings.muscles == 0U)) {

@@ -8,6 +8,29 @@
 
 #define NO_DETAIL ((uint16_t)MLP_NO_INDEX16)
 
+static void forget_measurements(struct device *device)
+{
+    uint32_t i;
+
+    sensors_init(&device->sensors);
+    for (i = 0U; i < MLP_MAX_MUSCLES; i++) {
+        plausibility_init(&device->channels[i].checks);
+    }
+}
+
+/* What a session set and did not save ends with it: nobody confirmed it. */
+static void drop_trials(struct device *device)
+{
+    if (!parameters_unsaved(&device->parameters)) {
+        return;
+    }
+    parameters_revert(&device->parameters);
+    device->limits.loaded = false;
+    forget_measurements(device);
+    events_add_limited(&device->events, (uint16_t)MLP_EVENT_REVERTED,
+                       (uint8_t)MLP_SEVERITY_WARN, (uint8_t)MLP_NO_INDEX8, 0, device->started_us);
+}
+
 static void hello(struct device *device, const struct mlp_frame *frame)
 {
     struct mlp_hello message;
@@ -24,6 +47,8 @@ static void hello(struct device *device, const struct mlp_frame *frame)
                       device->boot_count)) {
         /* whoever armed the board is gone: nothing of the old session may act on */
         (void)device_input(device, INPUT_SESSION_CHANGED);
+        device->relax_requested = false;
+        drop_trials(device);
         replay_start(&device->replay, device->started_us, frame->header.t_us);
         host_clock_init(&device->clock, device->settings.age_leak);
         host_clock_start(&device->clock, board_time_us(), frame->header.t_us);
@@ -49,6 +74,9 @@ static void heartbeat(struct device *device, const struct mlp_frame *frame)
         return;
     }
     session_heartbeat(&device->session, device->started_us, frame->header.t_us);
+    if (device->session.nonce == device->session.armer) {
+        device->attended_us = device->started_us;
+    }
 }
 
 static uint8_t arm(struct device *device, uint32_t token, uint16_t *detail)
@@ -61,9 +89,11 @@ static uint8_t arm(struct device *device, uint32_t token, uint16_t *detail)
     if (!session_token_fits(&device->session, token)) {
         return (uint8_t)MLP_ACK_TOKEN;
     }
+    device_refresh_settings(device); /* with the parameters of this tick */
     code = protection_may_arm(device, detail);
     if (code == (uint8_t)MLP_ACK_OK) {
         session_token_use(&device->session);
+        device->session.armer = device->session.nonce;
         /* who arms lives: the time allowed until the next heartbeat begins now */
         session_heartbeat(&device->session, device->started_us, device->session.peer_t_us);
         (void)device_input(device, INPUT_ARM);
@@ -127,40 +157,11 @@ static void state_request(struct device *device, const struct mlp_frame *frame)
     dispatch_conclude(device, &frame->header, code, detail);
 }
 
-/* Parameters that may change while the muscles are under tension. */
-static bool tunable(uint16_t id)
-{
-    switch (id) {
-    case (uint16_t)MLP_PARAM_STATE_RATE:
-    case (uint16_t)MLP_PARAM_KP:
-    case (uint16_t)MLP_PARAM_KI:
-    case (uint16_t)MLP_PARAM_INTEGRAL_MAX:
-    case (uint16_t)MLP_PARAM_WIRE_GAIN:
-    case (uint16_t)MLP_PARAM_ROTOR_DAMPING:
-    case (uint16_t)MLP_PARAM_STIFFNESS:
-    case (uint16_t)MLP_PARAM_DAMPING:
-    case (uint16_t)MLP_PARAM_TENSION_FLOOR:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* Another scale or count makes the limits that were loaded mean something else. */
 static bool voids_limits(uint16_t id)
 {
     return (id == (uint16_t)MLP_PARAM_MUSCLES) || (id == (uint16_t)MLP_PARAM_LOAD_SCALE) ||
            (id == (uint16_t)MLP_PARAM_LOAD_MAX);
-}
-
-static void forget_measurements(struct device *device)
-{
-    uint32_t i;
-
-    sensors_init(&device->sensors);
-    for (i = 0U; i < MLP_MAX_MUSCLES; i++) {
-        plausibility_init(&device->channels[i].checks);
-    }
 }
 
 static uint8_t set_parameter(struct device *device, const struct mlp_param_set *message)
@@ -171,8 +172,15 @@ static uint8_t set_parameter(struct device *device, const struct mlp_param_set *
     if (code != (uint8_t)MLP_ACK_OK) {
         return code;
     }
-    if (device->machine.drives_on && !tunable(message->id) && (message->value != before)) {
+    if (device->machine.drives_on && !parameters_tunable(message->id) &&
+        (message->value != before)) {
         return (uint8_t)MLP_ACK_STATE;
+    }
+    if ((message->id == (uint16_t)MLP_PARAM_LOAD_ZERO) &&
+        !limits_measurable(&device->limits, message->index,
+                           settings_load_range(&device->parameters, message->index,
+                                               message->value))) {
+        return (uint8_t)MLP_ACK_RANGE;
     }
     code = parameters_set(&device->parameters, message->id, message->index, message->value);
     if ((code != (uint8_t)MLP_ACK_OK) || (message->value == before)) {
@@ -181,7 +189,7 @@ static uint8_t set_parameter(struct device *device, const struct mlp_param_set *
     if (voids_limits(message->id)) {
         device->limits.loaded = false;
     }
-    if (!tunable(message->id)) {
+    if (!parameters_tunable(message->id)) {
         forget_measurements(device);
     }
     if (message->id == (uint16_t)MLP_PARAM_SERVICE_MODE) {
@@ -239,6 +247,7 @@ static void param_save(struct device *device, const struct mlp_frame *frame)
     }
     device->faults_latched &= ~MLP_FAULT_FLASH;
     device->parameters_saved = true;
+    device->unsaved = false;
     events_add_limited(&device->events, (uint16_t)MLP_EVENT_SAVED, (uint8_t)MLP_SEVERITY_INFO,
                        (uint8_t)MLP_NO_INDEX8, (int32_t)bytes, device->started_us);
     dispatch_answer(device, &frame->header, (uint8_t)MLP_ACK_OK, NO_DETAIL);
@@ -292,8 +301,9 @@ static void calibrate_now(struct device *device, const struct mlp_frame *frame)
     if (device->machine.state == STATE_DISARMED) {
         code = (uint8_t)MLP_ACK_LENGTH;
         if (mlp_unpack_calibrate(frame->payload, frame->length, &message)) {
-            code = calibrate(&message, &device->sensors, &device->settings, &device->parameters,
-                             &detail);
+            device_refresh_settings(device);
+            code = calibrate(&message, &device->sensors, &device->settings, &device->limits,
+                             &device->parameters, &detail);
         }
     }
     if (code == (uint8_t)MLP_ACK_OK) {

@@ -13,6 +13,7 @@
 struct session {
     bool open;
     uint32_t nonce;
+    uint32_t armer; /* nonce of the host that armed last */
     uint32_t token;
     bool token_good; /* not used yet */
     uint32_t tokens; /* made so far */

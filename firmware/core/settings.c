@@ -19,6 +19,21 @@ static uint32_t whole(const struct parameters *parameters, uint32_t place, uint3
     return (number > 0) ? (uint32_t)number : 0U;
 }
 
+/* The converter ends at INT16_MAX, whatever the cell could. */
+static int32_t load_max(const struct parameters *p, uint32_t i, int32_t zero)
+{
+    const int32_t cell = parameters_at(p, MLP_PLACE_LOAD_MAX, i);
+    const int32_t left = INT16_MAX - zero;
+
+    return (cell < left) ? cell : left;
+}
+
+float settings_load_range(const struct parameters *parameters, uint32_t muscle, int32_t zero)
+{
+    return value(parameters, MLP_PLACE_LOAD_SCALE, muscle, 1.0e-3F) *
+           (float)load_max(parameters, muscle, zero);
+}
+
 static void build_sensor(struct sensor_settings *sensor, const struct parameters *p, uint32_t i)
 {
     const int32_t sign = parameters_at(p, MLP_PLACE_ENCODER_SIGN, i);
@@ -28,7 +43,7 @@ static void build_sensor(struct sensor_settings *sensor, const struct parameters
     sensor->length_offset = parameters_at(p, MLP_PLACE_LENGTH_OFFSET, i);
     sensor->load_scale = value(p, MLP_PLACE_LOAD_SCALE, i, 1.0e-3F);
     sensor->load_zero = parameters_at(p, MLP_PLACE_LOAD_ZERO, i);
-    sensor->load_max = parameters_at(p, MLP_PLACE_LOAD_MAX, i);
+    sensor->load_max = load_max(p, i, sensor->load_zero);
     sensor->rate_share = -expm1f(-TWO_PI * corner * TICK_S);
 }
 
@@ -74,7 +89,7 @@ static void build_checks(struct plausibility_settings *checks, const struct para
     checks->overspeed_share = value(p, MLP_PLACE_OVERSPEED, 0U, 0.01F);
     checks->over_tension_share = value(p, MLP_PLACE_OVER_TENSION, 0U, 0.01F);
     checks->length_margin = parameters_at(p, MLP_PLACE_LENGTH_MARGIN, 0U);
-    checks->load_max = parameters_at(p, MLP_PLACE_LOAD_MAX, i);
+    checks->load_max = load_max(p, i, parameters_at(p, MLP_PLACE_LOAD_ZERO, i));
 }
 
 static void build_thermal(struct thermal_model *model, const struct parameters *p, uint32_t i)
@@ -103,6 +118,9 @@ static void build_board(struct settings *s, const struct parameters *p)
     s->relax_ms = whole(p, MLP_PLACE_WATCHDOG_RELAX, 0U);
     s->disarm_ms = whole(p, MLP_PLACE_WATCHDOG_DISARM, 0U);
     s->heartbeat_us = whole(p, MLP_PLACE_HEARTBEAT_TIMEOUT, 0U) * 1000U;
+    s->unattended_hold_us = whole(p, MLP_PLACE_UNATTENDED_HOLD, 0U) * 1000U;
+    s->unattended_ramp_us = whole(p, MLP_PLACE_UNATTENDED_RAMP, 0U) * 1000U;
+    s->lowering_rate = value(p, MLP_PLACE_LOWERING_RATE, 0U, 1.0e-4F);
     s->command_age_us = whole(p, MLP_PLACE_COMMAND_AGE, 0U);
     s->age_leak = whole(p, MLP_PLACE_AGE_LEAK, 0U);
     s->range_strikes = whole(p, MLP_PLACE_RANGE_STRIKES, 0U);

@@ -18,7 +18,7 @@ struct sensor_settings {
     int32_t length_offset; /* [1e-6 m] */
     float load_scale;      /* [N per count] */
     int32_t load_zero;     /* counts */
-    int32_t load_max;      /* counts */
+    int32_t load_max;      /* counts from zero where the cell or its converter ends */
     float rate_share;      /* of the newest sample in the filtered rate, 0..1 */
 };
 
@@ -44,6 +44,9 @@ struct settings {
     uint32_t relax_ms;
     uint32_t disarm_ms;
     uint32_t heartbeat_us;
+    uint32_t unattended_hold_us;
+    uint32_t unattended_ramp_us;
+    float lowering_rate; /* [m/s], 0: none */
     uint32_t command_age_us;
     uint32_t age_leak;
     uint32_t range_strikes;
@@ -61,5 +64,8 @@ struct settings {
 };
 
 void settings_build(struct settings *settings, const struct parameters *parameters);
+
+/* Largest tension that a load cell with this zero measures [N]. */
+float settings_load_range(const struct parameters *parameters, uint32_t muscle, int32_t zero);
 
 #endif

@@ -42,6 +42,11 @@ void state_machine_init(struct state_machine *machine)
     machine->drives_on = false;
 }
 
+void state_machine_power_off(struct state_machine *machine)
+{
+    machine->drives_on = false;
+}
+
 bool state_machine_allows(enum machine_state state, enum machine_input input)
 {
     if (((unsigned)state >= (unsigned)STATE_COUNT) || ((unsigned)input >= (unsigned)INPUT_COUNT)) {

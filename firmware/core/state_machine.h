@@ -56,6 +56,9 @@ struct state_machine {
     bool drives_on; /* power stages enabled; kept through FAULT and ESTOP */
 };
 
+/* Drives off without a change of state: FAULT and ESTOP stay what they are until cleared. */
+void state_machine_power_off(struct state_machine *machine);
+
 void state_machine_init(struct state_machine *machine);
 
 /* Whether `input` may be given in `state`, without doing it. */

@@ -153,6 +153,7 @@ static void set_up(void)
     send(MLP_TYPE_HELLO, payload, length);
     check(mlp_pack_param_set(&count, payload, sizeof payload, &length));
     send(MLP_TYPE_PARAM_SET, payload, length);
+    send(MLP_TYPE_PARAM_SAVE, payload, 0U);
     tick();
     for (uint8_t i = 0U; i < MUSCLES - 1U; i++) { /* the last one without an impedance */
         const struct mlp_param_set gains[] = {

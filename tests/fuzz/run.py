@@ -59,6 +59,7 @@ def main(arguments: list[str]) -> int:
     packages = [*PACKAGES, "yaml"] if given.parser == "yaml" else list(PACKAGES)
     with atheris.instrument_imports(include=packages):
         from fuzz_parsers import PARSERS
+
         from mutation import mutated
 
         if given.parser == "list":

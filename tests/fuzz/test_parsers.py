@@ -11,6 +11,7 @@ import pytest
 import yaml
 from damaged_files import time_limit
 from fuzz_parsers import CORPUS, PARSERS
+
 from mutation import mutated
 
 HERE = Path(__file__).resolve().parent

@@ -248,6 +248,7 @@ void rig_ready(void)
     rig_set((uint16_t)MLP_PARAM_MUSCLES, 0U, (int32_t)RIG_MUSCLES);
     rig_run(1U);
     rig_set((uint16_t)MLP_PARAM_JOINTS, 0U, 2);
+    rig_save(); /* what is not saved refuses arming */
     rig_run(1U);
     rig_limits(&limits);
     rig.beat = true;

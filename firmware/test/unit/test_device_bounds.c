@@ -448,6 +448,7 @@ TEST(bounds_of_latching)
         uint16_t detail = 99U;
 
         rig_ready();
+        rig.device.parameters_saved = false; /* since the fault */
         rig.device.faults_latched = fault;
         CHECK_EQUAL(protection_may_arm(&rig.device, &detail),
                     (fault == MLP_FAULT_FLASH) ? MLP_ACK_OK : MLP_ACK_STATE);

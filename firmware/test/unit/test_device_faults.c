@@ -5,14 +5,14 @@
 #include "protection.h"
 #include "rig.h"
 
-/* The board must have stopped with `bit`: latched, safe tension kept, told; and after `heal` a
- * clear leads to DISARMED. */
+/* The board must have stopped with `bit`: latched, safe tension kept unless the drives are lost,
+ * told; and after `heal` a clear leads to DISARMED. */
 static void check_stopped(uint32_t bit, uint32_t number)
 {
     CHECK_EQUAL(rig_state(), STATE_FAULT);
     CHECK((rig.device.faults_latched & bit) != 0U);
-    CHECK(rig.device.machine.drives_on);
-    CHECK_EQUAL(fake.command.enable, 1);
+    CHECK_EQUAL(rig.device.machine.drives_on, bit != MLP_FAULT_DRIVE_TIMEOUT);
+    CHECK_EQUAL(fake.command.enable, (bit != MLP_FAULT_DRIVE_TIMEOUT) ? 1 : 0);
     rig_run(10U);
     CHECK(rig_saw_value(MLP_EVENT_FAULT_SET, (int32_t)bit));
     rig_run(500U);
@@ -50,7 +50,7 @@ TEST(fault_drive_timeout)
     }
     CHECK((ticks >= 5U) && (ticks <= 7U));
     check_stopped(MLP_FAULT_DRIVE_TIMEOUT, 3U);
-    /* nothing is measured any more, and the safe tension goes out by the model: 10 N / 50 N/A */
+    /* nothing is measured any more, and no current waits for drives that come back */
     CHECK_EQUAL(rig.fast.tension[0], MLP_INVALID_I16);
     CHECK_EQUAL(rig.fast.length[0], MLP_INVALID_I32);
     CHECK_EQUAL(rig.fast.rate[0], MLP_INVALID_I16);
@@ -58,12 +58,16 @@ TEST(fault_drive_timeout)
     CHECK_EQUAL(rig.fast.position[0], MLP_INVALID_I32);
     CHECK_EQUAL(rig.slow.housing[0], MLP_INVALID_I16);
     CHECK_EQUAL(rig.slow.vbus, MLP_INVALID_U16);
-    CHECK_EQUAL(fake.command.current[0], 200);
+    CHECK_EQUAL(fake.command.current[0], 0);
+    CHECK(!fake.motor_power);
     CHECK(rig_saw(MLP_EVENT_DRIVE_LOST));
+    CHECK(rig_saw_value(MLP_EVENT_POWER_OFF, MLP_STATE_FAULT));
     fake.drive_silent = false;
     rig_run(200U);
     CHECK(rig_saw(MLP_EVENT_DRIVE_BACK));
-    CHECK_NEAR(rig_measured(0U), 10.0F, 1.0F);
+    CHECK_NEAR(rig_measured(0U), 0.0F, 0.1F);
+    CHECK_EQUAL(fake.command.enable, 0);
+    CHECK(!fake.motor_power);
     check_clears();
 }
 
@@ -256,6 +260,7 @@ TEST(fault_parameters)
 TEST(fault_flash_only_warns)
 {
     rig_ready();
+    rig_run(100U); /* the same event again would be held back */
     fake.flash_cut = 0;
     rig_save();
     CHECK_EQUAL(rig_answer(), MLP_ACK_BUSY);

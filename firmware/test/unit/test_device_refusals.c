@@ -545,6 +545,7 @@ TEST(clocks_wrap)
     rig_hello(4711U);
     rig_run(1U);
     rig_set((uint16_t)MLP_PARAM_MUSCLES, 0U, (int32_t)RIG_MUSCLES);
+    rig_save();
     rig_run(30U);
     {
         const struct mlp_limits limits = rig_default_limits();

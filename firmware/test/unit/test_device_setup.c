@@ -371,7 +371,7 @@ TEST(calibrate_all_or_nothing)
         struct mlp_calibrate message = {.action = MLP_CALIBRATE_LENGTH, .mask = 1U << 20};
         uint16_t detail = 0U;
 
-        CHECK_EQUAL(calibrate(&message, &rig.device.sensors, &rig.device.settings,
+        CHECK_EQUAL(calibrate(&message, &rig.device.sensors, &rig.device.settings, &rig.device.limits,
                               &rig.device.parameters, &detail),
                     MLP_ACK_RANGE);
     }
@@ -475,6 +475,7 @@ TEST(setup_sixteen_muscles)
     rig_set((uint16_t)MLP_PARAM_MUSCLES, 0U, (int32_t)MLP_MAX_MUSCLES);
     rig_run(1U);
     rig_set((uint16_t)MLP_PARAM_JOINTS, 0U, (int32_t)MLP_MAX_JOINTS);
+    rig_save();
     rig_run(30U);
     rig_limits(&limits);
     CHECK_EQUAL(rig_answer(), MLP_ACK_OK);

@@ -608,6 +608,7 @@ TEST(device_watchdog_reset_is_told)
     rig_run(1U);
     CHECK_EQUAL(rig.ident.reset_cause, MLP_RESET_WATCHDOG);
     rig_set((uint16_t)MLP_PARAM_MUSCLES, 0U, (int32_t)RIG_MUSCLES);
+    rig_save();
     rig_run(30U);
     {
         const struct mlp_limits limits = rig_default_limits();

@@ -11,6 +11,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from cards_bringup.cli.signals import ended_by_signals
 from cards_bringup.option_types import COUNT, Number, WholeNumber
 
 EXAMPLES = """examples:
@@ -67,4 +68,5 @@ def run(args: argparse.Namespace) -> int:
     """Run the command; it fails if something is not as it should be."""
     from cards_bringup.real_robot.calibration import calibrate
 
-    return calibrate(args)
+    with ended_by_signals(once=True):  # the old zero points are put back
+        return calibrate(args)

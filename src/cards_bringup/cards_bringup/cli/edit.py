@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import shlex
-import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cards_bringup.cli.signals import ended_by_signals
 from cards_bringup.option_types import WholeNumber
 
 EXAMPLES = """examples:
@@ -100,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
             "changed it; Save keeps that as a copy beside it and writes what is open here",
             flush=True,
         )
-    with _first_interrupt():
+    with ended_by_signals(once=True):
         with contextlib.suppress(KeyboardInterrupt):
             page = EditorPage(editor, host=args.host, port=args.port)
             try:
@@ -188,24 +187,3 @@ def _check_import(folder: Path, urdf: Path) -> None:
         f"{folder} {problem} (expected: {again}; or ./cards edit "
         f"{shlex.quote(str(folder / 'model.sdf'))} as it is)"
     )
-
-
-@contextlib.contextmanager
-def _first_interrupt() -> Iterator[None]:
-    """Let Ctrl-C, a request to end or a terminal that closes end the page, and only the first.
-
-    What comes later would cut the writing of unsaved changes short, which takes no time.
-    """
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-    def interrupt(*_: Any) -> None:
-        for number in numbers:
-            signal.signal(number, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -9,17 +9,14 @@ robot, that watchdogs act in time, and what is left when all has ended.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import math
-import signal
 import sys
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
+from cards_bringup.cli.signals import ended_by_signals
 from cards_bringup.option_types import POSITIVE, WholeNumber
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
@@ -100,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     folder = args.out or inside(RUNS, f"soak_{datetime.now():%Y%m%d-%H%M%S}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CardsError(f"--out {folder} is not an empty folder (expected: a new or empty one)")
-    with _ended_by_signals():
+    with ended_by_signals(once=False):
         result = Campaign(plan, schedule, folder, seed=seed, hours=hours, say=_say).run()
     if args.json:
         print(json.dumps({**result, "folder": str(folder)}))
@@ -121,21 +118,6 @@ def _print_schedule(schedule: list[Any], *, as_json: bool) -> None:
         print(f"episode {episode.number}: {episode.system}, {episode.duration:g} s")
         for fault in episode.faults:
             print(f"  {fault.at:8.3f} s  {fault.duration:6.3f} s  {fault.kind} {fault.target}")
-
-
-@contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM and a closed terminal end the campaign as Ctrl-C does: with its processes."""
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _say(text: str) -> None:

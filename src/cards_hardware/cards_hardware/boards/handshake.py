@@ -15,13 +15,14 @@ from cards_core.errors import CardsError
 from cards_hardware.boards.layout import (
     IMPEDANCE,
     NAMES,
+    UNATTENDED,
     BoardLayout,
     MuscleImpedance,
     MuscleLimits,
 )
 from cards_hardware.boards.transport import Transport
 from cards_hardware.errors import BoardError, RequestError
-from cards_hardware.protocol.enums import AckCode, Caps
+from cards_hardware.protocol.enums import AckCode, Caps, ParameterId
 from cards_hardware.protocol.frames import Frame
 from cards_hardware.protocol.schema import BROADCAST, MAJOR
 
@@ -217,7 +218,7 @@ class Handshake:
             raise self.error(f"takes no {what} (its firmware can: {', '.join(map(str, can))})")
 
     def load_limits(self) -> bool:
-        """Tell the board its limits.
+        """Tell the board its limits, and what it does without the host that armed it.
 
         Returns:
             False if the board is in a state in which it takes none, and has others.
@@ -230,13 +231,20 @@ class Handshake:
             return True
         values = limits_message(limits)
         try:
+            for name, parameter in UNATTENDED.items():
+                self._tell(parameter, 0, getattr(self._layout.unattended, name))
             self._transport.request("LIMITS", values, timeout=_LIMITS_TIMEOUT)
         except RequestError as error:
             if error.code == AckCode.RANGE and error.detail is not None:
                 raise self._limits_error(error) from None
+            if error.code == AckCode.UNKNOWN:
+                raise self.error(
+                    f"{error.request} refused: its firmware is older than this program "
+                    "(expected: the firmware of this release, firmware/README.md)"
+                ) from None
             if error.code != AckCode.STATE:
                 raise
-            return self._has_limits(values)
+            return error.request == "LIMITS" and self._has_limits(values)
         return True
 
     def load_impedance(self) -> None:
@@ -275,7 +283,9 @@ class Handshake:
         self.laws = laws
 
     def _tell_gain(self, index: int, name: str, value: float) -> None:
-        parameter = IMPEDANCE[name]
+        self._tell(IMPEDANCE[name], index, value)
+
+    def _tell(self, parameter: ParameterId, index: int, value: float) -> None:
         told = {"id": int(parameter), "index": index, "value": round(value / parameter.scale)}
         self._transport.request("PARAM_SET", told, timeout=_SETTING_TIMEOUT)
 

@@ -3,6 +3,7 @@
 Format::
 
     robot: roboy_arm                    # as the file's name
+    unattended: {hold: 10.0}            # without the host that armed, see `Unattended`
     boards:
       - name: arm                       # for messages and diagnostics
         node: 1                         # address, 1..126; every board has its own
@@ -129,6 +130,34 @@ IMPEDANCE: Mapping[str, ParameterId] = {
     "tension_floor": ParameterId.TENSION_FLOOR,
 }
 """Parameter of the board for each number of `MuscleImpedance`."""
+
+
+@dataclass(frozen=True)
+class Unattended:
+    """What a stopped robot does without the host that armed it.
+
+    In FAULT and ESTOP the boards hold the safe tensions for `hold`, then let them fall to zero
+    within `ramp` and switch the drives off. In the ramp a muscle that pays out at a rate r keeps
+    min(1, r / lowering_rate) of its safe tension.
+
+    Attributes:
+        hold: Time since the last heartbeat of the host that armed, [s].
+        ramp: Length of the ramp, [s].
+        lowering_rate: Rate at which a load that the safe tensions carry sinks at most, [m/s]; 0:
+            a plain ramp.
+    """
+
+    hold: float = ParameterId.UNATTENDED_HOLD.default * ParameterId.UNATTENDED_HOLD.scale
+    ramp: float = ParameterId.UNATTENDED_RAMP.default * ParameterId.UNATTENDED_RAMP.scale
+    lowering_rate: float = ParameterId.LOWERING_RATE.default * ParameterId.LOWERING_RATE.scale
+
+
+UNATTENDED: Mapping[str, ParameterId] = {
+    "hold": ParameterId.UNATTENDED_HOLD,
+    "ramp": ParameterId.UNATTENDED_RAMP,
+    "lowering_rate": ParameterId.LOWERING_RATE,
+}
+"""Parameter of the board for each number of `Unattended`."""
 
 
 def check_impedance(values: Mapping[str, float], limits: MuscleLimits) -> MuscleImpedance:
@@ -268,6 +297,7 @@ class BoardLayout:
         muscles, joints: Names, in the order of the board's channels.
         limits: Limits of every muscle, in that order.
         impedance: Impedance law of every muscle, in that order.
+        unattended: What it does without the host that armed it.
         muscle_rows: Where its muscles are among those of the robot.
         position_rows, velocity_rows: Where its joints are in q and in qd.
         source: File that says so.
@@ -281,6 +311,7 @@ class BoardLayout:
     joints: tuple[str, ...] = ()
     limits: tuple[MuscleLimits, ...] = ()
     impedance: tuple[MuscleImpedance, ...] = ()
+    unattended: Unattended = Unattended()
     muscle_rows: npt.NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     position_rows: npt.NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     velocity_rows: npt.NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
@@ -377,7 +408,7 @@ def read_layout(
     file = find_layout(name_or_path)
     document = read_yaml(file)
     top = Field(document, (), document.data)
-    top.mapping(("robot", "boards"))
+    top.mapping(("robot", "unattended", "boards"))
     if f"{top['robot'].text()}{SUFFIX}" != file.name:
         name = file.name.removesuffix(SUFFIX)
         raise top["robot"].error(f"is '{top['robot'].text()}'", f"'{name}', as the file")
@@ -389,7 +420,8 @@ def read_layout(
         known = ", ".join(sorted({_namespace(item) or "none" for item in entries}))
         raise top["boards"].error(f"no board has the namespace '{wanted}'", f"one of {known}")
     _check_unique(own, "name")
-    reader = _Reader(robot, _ports(port), baudrate, dynamics)
+    unattended = _unattended(top["unattended"]) if top.has("unattended") else Unattended()
+    reader = _Reader(robot, _ports(port), baudrate, dynamics, unattended)
     boards = tuple(reader.board(item) for item in own)
     reader.check_complete(top["boards"], boards)
     used = [board.port for board in boards]
@@ -448,8 +480,10 @@ class _Reader:
         ports: Mapping[str, str],
         baudrate: int | None,
         dynamics: Dynamics | None,
+        unattended: Unattended,
     ) -> None:
         self._robot = robot
+        self._unattended = unattended
         self._tree = dynamics.tree if dynamics else robot.tree
         self._ports = ports
         self._baudrate = baudrate
@@ -476,6 +510,7 @@ class _Reader:
             joints=joints,
             limits=limits,
             impedance=self._impedance(item, muscles, limits),
+            unattended=self._unattended,
             muscle_rows=np.array([self._muscles[n] for n in muscles], dtype=np.intp),
             position_rows=np.array([tree.position_names.index(n) for n in joints], dtype=np.intp),
             velocity_rows=np.array([tree.velocity_names.index(n) for n in joints], dtype=np.intp),
@@ -580,6 +615,16 @@ class _Reader:
             self._windows = length_windows(self._dynamics)
         low, high = self._windows[self._muscles[name]].tolist()
         return low, high
+
+
+def _unattended(item: Field) -> Unattended:
+    given = _given(item, tuple(UNATTENDED))
+    for name, value in given.items():
+        parameter = UNATTENDED[name]
+        low, high = parameter.minimum * parameter.scale, parameter.maximum * parameter.scale
+        if not low <= value <= high:
+            raise item[name].error(f"is {value:g} {parameter.unit}", f"{low:g} .. {high:g}")
+    return Unattended(**given)
 
 
 def _given(item: Field, names: Sequence[str]) -> dict[str, float]:

@@ -33,7 +33,7 @@ from cards_hardware.boards.status import BoardStatus
 from cards_hardware.boards.transport import host_us
 from cards_hardware.bridge.states import HardwareState, StateMerger
 from cards_hardware.errors import HardwareError, ProtocolError
-from cards_hardware.protocol.enums import EstopReason, State
+from cards_hardware.protocol.enums import EstopReason, ParameterId, State
 
 
 @dataclass(frozen=True)
@@ -161,9 +161,11 @@ class Hardware:
         """Arm all boards; if one refuses, none stays armed.
 
         Raises:
-            HardwareError: A board is not connected or refuses; the message says why.
+            HardwareError: A board is not connected or refuses, or the boards have zero points of
+                different calibrations; the message says why.
         """
         self._armed = False
+        self._check_calibration()
         try:
             for board in self.boards:
                 board.arm()
@@ -178,6 +180,18 @@ class Hardware:
                     with contextlib.suppress(CardsError):  # the others, whatever this one says
                         board.disarm()
             raise
+
+    def _check_calibration(self) -> None:
+        """Refuse boards whose zero points were not found together."""
+        if len(self.boards) < 2 or any(board.problem for board in self.boards):
+            return  # nothing to compare, or arming says what is wrong
+        numbers = {b.layout.name: b.get_parameter(ParameterId.CALIBRATION) for b in self.boards}
+        if len(set(numbers.values())) > 1:
+            told = ", ".join(f"{name}: {number}" for name, number in numbers.items())
+            raise HardwareError(
+                f"not armed: the boards' zero points are of different calibrations ({told}; "
+                f"expected: one number): ./cards calibrate {self.robot.name}"
+            )
 
     def relax(self) -> None:
         """Lower all tensions to the safe ones; commands pass no more. Raises `HardwareError`."""

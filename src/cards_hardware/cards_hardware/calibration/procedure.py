@@ -10,17 +10,20 @@ The boards do the arithmetic (CALIBRATE) with what they measure at that moment. 
 second before, to see whether the robot is at rest and how large the noise is, and a second after,
 to verify the result. Zeroes of load cells are then refined by the mean of that second. Everything
 happens while the boards are DISARMED: no call here can arm them. Until `Calibration.save` all is
-in the boards' memory only, and `Calibration.restore` brings back what was there.
+in the boards' memory only, which refuse arming meanwhile, and `Calibration.restore` brings back
+what was there. Should the host die, the boards drop it with the next session.
 """
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from cards_core.dynamics.interface import Dynamics, make_dynamics
+from cards_core.errors import CardsError
 from cards_core.estimation import LengthCalibration, calibrate_lengths
 from cards_core.robot.model import Robot
 from cards_core.typing import Array
@@ -298,18 +301,78 @@ class Calibration:
     # Keeping or not ---------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write what was found to the flash of every board. Raises `HardwareError`."""
-        for board in self.boards:
-            board.save_parameters()
+        """Write what was found to the flash of all boards, with one number for the calibration.
+
+        `Hardware.arm` compares the numbers, so that boards with zero points of different
+        calibrations are not armed.
+
+        Raises:
+            HardwareError: A board did not save it. Those that had were told their old zero points
+                and saved these; the message says if a board did not do that either.
+        """
+        number = secrets.randbelow(ParameterId.CALIBRATION.maximum) + 1
+        try:
+            for board in range(len(self.boards)):
+                self._note_old(board, ParameterId.CALIBRATION, 0)
+                self.boards[board].set_parameter(ParameterId.CALIBRATION, 0, number)
+            wanted = self.parameters()
+            for each in self.boards:
+                each.save_parameters()
+            if self.parameters() != wanted:
+                raise HardwareError("a board lost its zero points before they were saved")
+        except CardsError as error:
+            raise HardwareError(f"not saved: {error}; {self._save_old()}") from error
         self._old.clear()
         self.changed = False
 
-    def restore(self) -> None:
-        """Restore the zero points of the beginning, or of the last `save`."""
-        for (board, parameter, channel), value in self._old.items():
-            self.boards[board].set_parameter(parameter, channel, value)
+    def _save_old(self) -> str:
+        """Have all boards save their old zero points; return what came of it."""
+        left: list[str] = []
+        problem: CardsError | None = None
+        for board, layout in enumerate(self.layouts):
+            try:
+                self._put_back(board)
+                self.boards[board].save_parameters()
+            except CardsError as error:
+                left.append(layout.name)
+                problem = error
+        if left:
+            return (
+                f"what flash of board {', '.join(left)} has is not known ({problem}), the others "
+                "have their old zero points: calibrate again; boards that differ are not armed"
+            )
         self._old.clear()
         self.changed = False
+        return "all boards have their old zero points"
+
+    def restore(self) -> None:
+        """Restore the zero points of the beginning, or of the last `save`.
+
+        Raises:
+            HardwareError: A board does not answer; the others have their old ones.
+        """
+        errors = []
+        for board in range(len(self.boards)):
+            try:
+                self._put_back(board)
+            except CardsError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        self._old.clear()
+        self.changed = False
+
+    def _put_back(self, board: int) -> None:
+        """Tell a board its old zero points."""
+        for (at, parameter, channel), value in self._old.items():
+            if at == board:
+                self.boards[board].set_parameter(parameter, channel, value)
+
+    def _note_old(self, board: int, parameter: ParameterId, channel: int) -> None:
+        """Keep the value of the beginning; a later one is not it."""
+        key = (board, parameter, channel)
+        if key not in self._old:
+            self._old[key] = self.boards[board].get_parameter(parameter, channel)
 
     def parameters(self) -> dict[str, dict[str, list[int]]]:
         """Return the zero points that the boards have now: board, parameter, values."""
@@ -331,8 +394,7 @@ class Calibration:
     ) -> None:
         parameter = _OF_ACTION[action]
         for channel in channels:
-            old = self.boards[board].get_parameter(parameter, channel)
-            self._old.setdefault((board, parameter, channel), old)
+            self._note_old(board, parameter, channel)
         self.changed = True
         self.boards[board].calibrate(action, channels, values)
 

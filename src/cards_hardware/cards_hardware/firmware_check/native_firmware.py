@@ -290,6 +290,7 @@ class NativeDevice:
         token = next(v["arm_token"] for name, v in self.send("HELLO", hello) if name == "IDENT")
         for parameter, value in {ParameterId.MUSCLES: muscles, **(parameters or {})}.items():
             self.request("PARAM_SET", {"id": parameter, "index": 0, "value": value})
+        self.request("PARAM_SAVE", {})  # what differs from flash refuses arming
         for _ in range(50):
             self.tick()
         self.request("LIMITS", {key: [value] * muscles for key, value in LIMITS.items()})

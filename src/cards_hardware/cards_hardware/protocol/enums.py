@@ -99,6 +99,7 @@ class Fault(DescribedFlag):
     WATCHDOG_RESET = 1 << 13, "the last reset was made by the watchdog; warns, refuses to arm"
     ESTOP_LINE = 1 << 14, "the emergency line is open; leads to ESTOP"
     INTERNAL = 1 << 15, "the program found itself in a state that cannot be"
+    UNSAVED = 1 << 16, "parameters differ from flash; refuses to arm until saved or dropped"
 
 
 class MuscleFlag(DescribedFlag):
@@ -188,6 +189,9 @@ class EventCode(Described):
     FLASH = 23, "parameters are defaults; value: 0 flash blank, 1 damaged; 2: older ones"
     DRIVE_BACK = 24, "drives answer again"
     CRASH = 25, "the program had crashed; value: address of the instruction, 0 unknown"
+    RELEASED = 26, "without the host that armed: safe tensions ramp to zero; value: ramp [ms]"
+    POWER_OFF = 27, "the drives are off until clear and arm; value: state"
+    REVERTED = 28, "a new session: parameters that were not saved are those of flash again"
 
 
 class Severity(Described):
@@ -326,6 +330,19 @@ class ParameterId(enum.IntEnum):
     COMMAND_AGE = 0x15, "board", 24000, 1000, 1000000, 1e-6, "s", "older commands are refused"
     AGE_LEAK = 0x16, "board", 200, 0, 10000, 1e-6, "", "upward leak of the least transit time, s/s"
     RANGE_STRIKES = 0x17, "board", 3, 1, 100, 1, "", "commands out of range in a row until HOLD"
+    # FAULT and ESTOP with the drives on, without the host that armed
+    UNATTENDED_HOLD = 0x18, "board", 10000, 0, 1800000, 1e-3, "s", "safe tensions are held"
+    UNATTENDED_RAMP = (
+        0x19,
+        "board",
+        5000,
+        100,
+        600000,
+        1e-3,
+        "s",
+        "then they fall to zero",
+    )
+    LOWERING_RATE = 0x1A, "board", 1000, 0, 32000, 1e-4, "m/s", "wires hold at it meanwhile"
     # supply, drives, processor
     VBUS_MIN = 0x20, "board", 18000, 0, 65000, 1e-3, "V", "supply voltage below: fault"
     VBUS_MAX = 0x21, "board", 30000, 0, 65000, 1e-3, "V", "supply voltage above: fault"
@@ -339,6 +356,7 @@ class ParameterId(enum.IntEnum):
     OVERSPEED = 0x29, "board", 150, 101, 1000, 0.01, "", "part of rate_max that is a fault"
     OVER_TENSION = 0x2A, "board", 120, 101, 1000, 0.01, "", "part of tension_max that is a fault"
     LENGTH_MARGIN = 0x2B, "board", 10000, 0, 1000000, 1e-6, "m", "beyond the window until a fault"
+    CALIBRATION = 0x2C, "board", 0, 0, INT32_MAX, 1, "", "its number, the same on all boards"
     # sensors of a muscle
     ENCODER_SCALE = 0x40, "muscle", 1000, 1, 1000000, 1e-9, "m", "length per encoder count"
     ENCODER_SIGN = 0x41, "muscle", 1, -1, 1, 1, "", "1: counts grow with length; -1: they fall"

@@ -180,7 +180,7 @@ _TABLE: tuple[Message, ...] = (
         "PARAM_SET",
         0x31,
         "host",
-        "Sets a parameter until the next reset; answered by ACK.",
+        "Sets a parameter for this session, or longer if it is saved; answered by ACK.",
         "id: u16, ParameterId",
         "index: u8, muscle or joint, 0 for the board",
         "value: i32, wire units of the parameter",

@@ -17,6 +17,7 @@ from cards_hardware.boards.layout import (
     SUFFIX,
     MuscleImpedance,
     MuscleLimits,
+    Unattended,
     find_layout,
     layout_folders,
     length_windows,
@@ -99,6 +100,10 @@ boards:
 """
 
 
+def alone(unattended):
+    return GOOD.replace("boards:", f"unattended: {{{unattended}}}\nboards:", 1)
+
+
 def write(tmp_path, text):
     file = tmp_path / f"planar_2r{SUFFIX}"
     file.write_text(text.lstrip())
@@ -159,6 +164,13 @@ def test_impedance_of_all_and_of_single_muscles(tmp_path):
     assert board.impedance[board.muscles.index("cable_4")] == MuscleImpedance(0.0, 20.0, 12.0)
 
 
+def test_what_boards_do_without_the_host_that_armed(tmp_path):
+    layout = read(tmp_path, GOOD)
+    assert layout.boards[0].unattended == Unattended(hold=10.0, ramp=5.0, lowering_rate=0.1)
+    board = read(tmp_path, alone("ramp: 60, lowering_rate: 0")).boards[0]
+    assert board.unattended == Unattended(hold=10.0, ramp=60.0, lowering_rate=0.0)
+
+
 def test_ports_and_rates_from_arguments(tmp_path):
     text = GOOD.replace("{port}", "{port_2}") + '    baudrate: "{baudrate}"\n'
     board = read(tmp_path, text, port="/dev/a, /dev/b", baudrate=500_000).boards[0]
@@ -199,6 +211,15 @@ def test_two_boards(tmp_path):
         (GOOD.replace("node: 1", "node: 0"), "whole number >= 1"),
         (GOOD.replace("{port}", "{prot}"), "{prot} stands for no port; given: /dev/x"),
         (GOOD.replace("name: one", "nmae: one"), "unknown key 'nmae', did you mean 'name'"),
+        (
+            GOOD.replace("boards:", "unattended: {hold: 1801}\nboards:", 1),
+            "hold: is 1801 s .*: 0 .. 1800",
+        ),
+        (
+            GOOD.replace("boards:", "unattended: {ramp: 0.05}\nboards:", 1),
+            "ramp: is 0.05 s .*: 0.1 .. 600",
+        ),
+        (alone("drop: 1"), "unknown key 'drop'"),
         (GOOD + "    limits: {tension: 5.0}\n", "unknown key 'tension'"),
         (
             GOOD + "    limits: {tension_max: 5.0}\n",

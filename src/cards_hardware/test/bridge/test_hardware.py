@@ -282,6 +282,46 @@ def test_all_boards_are_armed_or_none(pair):
     assert not pair.one.commands
 
 
+def test_boards_of_different_calibrations_are_not_armed(pair):
+    """As after a calibration that only one board saved, or with a board from the shelf."""
+    hardware = pair.hardware
+    hardware.open()
+    pair.one.parameters[ParameterId.CALIBRATION, 0] = 7
+    with pytest.raises(HardwareError, match=r"different calibrations \(one: 7, two: 0; expected"):
+        hardware.arm()
+    assert not hardware.status().armed
+    assert pair.one.state == pair.two.state == State.DISARMED
+    pair.two.parameters[ParameterId.CALIBRATION, 0] = 7
+    hardware.arm()
+    assert hardware.status().armed
+
+
+def test_boards_are_told_what_they_do_without_the_host_that_armed(tmp_path):
+    text = TWO.replace("boards:", "unattended: {hold: 60.0, lowering_rate: 0.02}\nboards:", 1)
+    with FakeBoard(2, 1, node=1) as one, FakeBoard(2, 1, node=2) as two:
+        hardware = make(tmp_path, text, (one, two))
+        hardware.open()
+        for board in (one, two):
+            assert board.parameters[ParameterId.UNATTENDED_HOLD, 0] == 60_000
+            assert board.parameters[ParameterId.UNATTENDED_RAMP, 0] == 5_000
+            assert board.parameters[ParameterId.LOWERING_RATE, 0] == 200
+        hardware.close()
+
+
+def test_a_board_that_holds_the_robot_keeps_its_times_and_is_not_armed(pair):
+    """It refuses others while its drives are on; they are due as the limits are."""
+    pair.one.refuse["PARAM_SET"] = AckCode.STATE
+    pair.hardware.open()
+    with pytest.raises(HardwareError, match=r"board 'one'.*takes no limits in state"):
+        pair.hardware.arm()
+
+
+def test_older_firmware_is_told_from_a_wrong_request(pair):
+    pair.two.refuse["PARAM_SET"] = AckCode.UNKNOWN
+    with pytest.raises(HardwareError, match=r"board 'two'.*firmware is older than this program"):
+        pair.hardware.open()
+
+
 def test_a_board_that_leaves_while_the_next_is_armed_leaves_none_armed(pair):
     hardware = pair.hardware
     hardware.open()

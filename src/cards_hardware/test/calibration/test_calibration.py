@@ -19,8 +19,8 @@ from cards_hardware.calibration.check import check_motion, check_with_joints
 from cards_hardware.calibration.procedure import Calibration
 from cards_hardware.calibration.recording import Recorder, RestStatistics
 from cards_hardware.calibration.report import CalibrationReport
-from cards_hardware.errors import HardwareError
-from cards_hardware.protocol.enums import ParameterId, State
+from cards_hardware.errors import HardwareError, RequestError
+from cards_hardware.protocol.enums import CalibrateAction, ParameterId, State
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +134,92 @@ def test_restore_brings_back_what_was_there_and_save_keeps(bench):
     assert board.saved == board.memory
     calibration.restore()  # has nothing left to bring back
     assert board.saved == board.memory
+
+
+class Flaky:
+    """A board whose line fails at its n-th request, before or after the board has done it."""
+
+    def __init__(self, board, requests, at, done, lasting):
+        self._board, self._requests = board, requests
+        self._at, self._done, self._lasting = at, done, lasting
+
+    def __getattr__(self, name):
+        found = getattr(self._board, name)
+        if name not in ("get_parameter", "set_parameter", "save_parameters"):
+            return found
+
+        def ask(*values):
+            number = self._requests[0]
+            self._requests[0] += 1
+            fails = number >= self._at if self._lasting else number == self._at
+            if not fails:
+                return found(*values)
+            if self._done and number == self._at:
+                found(*values)
+            raise RequestError("right", "/dev/y", "PARAM_SAVE", "no answer")
+
+        return ask
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+@pytest.mark.parametrize("done", [False, True])
+def test_a_save_that_fails_anywhere_leaves_one_calibration_or_a_mixture_that_shows(done, lasting):
+    """Whatever request fails: the flash of all boards is old, or their numbers differ."""
+    robot = load("musashi_like")
+    dynamics = make_dynamics(robot)
+    layouts = read_layout("musashi_like", robot, port="a,b", dynamics=dynamics).boards
+    number = (ParameterId.CALIBRATION, 0)
+    mixtures, at, told = 0, 0, "first"
+    while told:
+        boards = [BenchBoard(dynamics, layout) for layout in layouts]
+        for board in boards:
+            board.memory[number] = 5
+            board.saved = dict(board.memory)
+        old = [dict(board.memory) for board in boards]
+        requests = [0]
+        flaky = Flaky(boards[1], requests, 10_000, done, lasting)
+        calibration = Calibration(robot, layouts, [boards[0], flaky], [Recorder(), Recorder()])
+        for each, layout in enumerate(layouts):
+            lengths = [111_111] * len(layout.muscles)
+            calibration._calibrate(each, CalibrateAction.LENGTH, range(len(lengths)), lengths)
+        flaky._at = requests[0] + at
+        told = ""
+        try:
+            calibration.save()
+        except HardwareError as error:
+            told = str(error)
+        at += 1
+        if told:
+            mixed = boards[0].saved[number] != boards[1].saved[number]
+            mixtures += mixed
+            # the first board can be put back always, the second one if it answers again
+            assert boards[0].memory == boards[0].saved == old[0]
+            assert boards[1].saved == old[1] or (mixed and lasting)
+            assert ("all boards have their old" in told) == (not calibration.changed)
+            assert ("board right has is not known" in told) == lasting
+    assert at > 10
+    assert not calibration.changed  # the last one saved all
+    assert boards[0].saved[number] == boards[1].saved[number] != 5
+    assert [board.saved == board.memory for board in boards] == [True, True]
+    assert (mixtures > 0) == lasting
+
+
+def test_a_board_that_dropped_its_zero_points_is_not_saved_with_others(bench):
+    """A session that began meanwhile, by another program on the port, has dropped them."""
+    board, calibration = bench
+    calibration.set_lengths(calibration.measure(), board.q)
+    before, save = dict(calibration._old), board.save_parameters
+
+    def dropped():
+        board.memory |= {(parameter, i): value for (_, parameter, i), value in before.items()}
+        save()
+
+    board.save_parameters = dropped
+    with pytest.raises(HardwareError, match="lost its zero points before they were saved"):
+        calibration.save()
+    assert {key[1:]: board.saved[key[1:]] for key in before} == {
+        key[1:]: value for key, value in before.items()
+    }
 
 
 def moving(board, seconds=4.0):

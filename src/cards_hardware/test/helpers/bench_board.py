@@ -48,7 +48,7 @@ class BenchBoard:
         self.true_load_zero = rng.integers(-200, 200, m)
         self.true_offset = rng.integers(-300_000, 300_000, m)  # um
         self.true_joint_zero = rng.integers(-500_000, 500_000, j)
-        self.memory = {}
+        self.memory = {(P.CALIBRATION, 0): 0}
         for i in range(m):
             self.memory |= {
                 (P.LOAD_SCALE, i): 50,

@@ -16,7 +16,7 @@ import tty
 import numpy as np
 
 from cards_hardware.protocol.codec import encode, unpack
-from cards_hardware.protocol.enums import AckCode, Caps, FastFlag, Request, State
+from cards_hardware.protocol.enums import AckCode, Caps, FastFlag, ParameterId, Request, State
 from cards_hardware.protocol.frames import Frame, FrameDecoder
 from cards_hardware.protocol.schema import BROADCAST, MAJOR
 from cards_hardware.protocol.table import MESSAGES
@@ -45,7 +45,7 @@ class FakeBoard:
         self.clock_rate = 1.0
         self.limits_loaded = False
         self.limits: dict[str, object] = {}
-        self.parameters: dict[tuple[int, int], int] = {}
+        self.parameters: dict[tuple[int, int], int] = {(ParameterId.CALIBRATION, 0): 0}
         self.tensions = np.full(muscles, 10.0)
         self.lengths = np.linspace(0.1, 0.2, muscles)
         self.positions = np.linspace(0.1, 0.4, joints)

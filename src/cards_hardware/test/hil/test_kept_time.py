@@ -53,6 +53,7 @@ def bench(tmp_path_factory):
             # pseudo-terminals of a busy machine deliver up to 0.1 s late
             board.set_parameter(ParameterId.HEARTBEAT_TIMEOUT, 0, 250)
             board.set_parameter(ParameterId.WATCHDOG_RELAX, 0, 250)
+            board.save_parameters()
             board.close()
         yield SimpleNamespace(file=file, relays=relays)
 

@@ -104,6 +104,8 @@ enum mlp_ack_code {
 #define MLP_FAULT_ESTOP_LINE (UINT32_C(1) << 14) /* the emergency line is open; leads to ESTOP */
 /* the program found itself in a state that cannot be */
 #define MLP_FAULT_INTERNAL (UINT32_C(1) << 15)
+/* parameters differ from flash; refuses to arm until saved or dropped */
+#define MLP_FAULT_UNSAVED (UINT32_C(1) << 16)
 
 /* MuscleFlag: State and faults of one muscle; LATCHED ones stay until a clear request. */
 #define MLP_MUSCLE_LENGTH_INVALID (UINT32_C(1) << 0) /* length sensor gives no valid value */
@@ -194,6 +196,11 @@ enum mlp_event_code {
     MLP_EVENT_DRIVE_BACK = 24, /* drives answer again */
     /* the program had crashed; value: address of the instruction, 0 unknown */
     MLP_EVENT_CRASH = 25,
+    /* without the host that armed: safe tensions ramp to zero; value: ramp [ms] */
+    MLP_EVENT_RELEASED = 26,
+    MLP_EVENT_POWER_OFF = 27, /* the drives are off until clear and arm; value: state */
+    /* a new session: parameters that were not saved are those of flash again */
+    MLP_EVENT_REVERTED = 28,
 };
 
 /* Severity: Severity of an EVENT or a LOG. */
@@ -280,6 +287,9 @@ enum mlp_param {
     MLP_PARAM_COMMAND_AGE = 0x15, /* older commands are refused [1e-06 s] */
     MLP_PARAM_AGE_LEAK = 0x16, /* upward leak of the least transit time, s/s [1e-06] */
     MLP_PARAM_RANGE_STRIKES = 0x17, /* commands out of range in a row until HOLD [1] */
+    MLP_PARAM_UNATTENDED_HOLD = 0x18, /* safe tensions are held [0.001 s] */
+    MLP_PARAM_UNATTENDED_RAMP = 0x19, /* then they fall to zero [0.001 s] */
+    MLP_PARAM_LOWERING_RATE = 0x1A, /* wires hold at it meanwhile [0.0001 m/s] */
     MLP_PARAM_VBUS_MIN = 0x20, /* supply voltage below: fault [0.001 V] */
     MLP_PARAM_VBUS_MAX = 0x21, /* supply voltage above: fault [0.001 V] */
     MLP_PARAM_DRIVE_TIMEOUT = 0x22, /* drives silent for longer: fault [0.001 s] */
@@ -292,6 +302,7 @@ enum mlp_param {
     MLP_PARAM_OVERSPEED = 0x29, /* part of rate_max that is a fault [0.01] */
     MLP_PARAM_OVER_TENSION = 0x2A, /* part of tension_max that is a fault [0.01] */
     MLP_PARAM_LENGTH_MARGIN = 0x2B, /* beyond the window until a fault [1e-06 m] */
+    MLP_PARAM_CALIBRATION = 0x2C, /* its number, the same on all boards [1] */
     MLP_PARAM_ENCODER_SCALE = 0x40, /* length per encoder count [1e-09 m] */
     MLP_PARAM_ENCODER_SIGN = 0x41, /* 1: counts grow with length; -1: they fall [1] */
     MLP_PARAM_LENGTH_OFFSET = 0x42, /* length at count 0 [1e-06 m] */
@@ -356,61 +367,65 @@ enum mlp_place {
     MLP_PLACE_COMMAND_AGE = 10,
     MLP_PLACE_AGE_LEAK = 11,
     MLP_PLACE_RANGE_STRIKES = 12,
-    MLP_PLACE_VBUS_MIN = 13,
-    MLP_PLACE_VBUS_MAX = 14,
-    MLP_PLACE_DRIVE_TIMEOUT = 15,
-    MLP_PLACE_DRIVE_ERRORS = 16,
-    MLP_PLACE_TICK_LATE = 17,
-    MLP_PLACE_TICK_LATE_MAX = 18,
-    MLP_PLACE_ARM_TENSION = 19,
-    MLP_PLACE_MUSCLES_LOST = 20,
-    MLP_PLACE_AMBIENT = 21,
-    MLP_PLACE_OVERSPEED = 22,
-    MLP_PLACE_OVER_TENSION = 23,
-    MLP_PLACE_LENGTH_MARGIN = 24,
-    MLP_PLACE_ENCODER_SCALE = 25,
-    MLP_PLACE_ENCODER_SIGN = 26,
-    MLP_PLACE_LENGTH_OFFSET = 27,
-    MLP_PLACE_LOAD_SCALE = 28,
-    MLP_PLACE_LOAD_ZERO = 29,
-    MLP_PLACE_LOAD_MAX = 30,
-    MLP_PLACE_RATE_FILTER = 31,
-    MLP_PLACE_CURRENT_SCALE = 32,
-    MLP_PLACE_KP = 33,
-    MLP_PLACE_KI = 34,
-    MLP_PLACE_INTEGRAL_MAX = 35,
-    MLP_PLACE_WIRE_STIFFNESS = 36,
-    MLP_PLACE_WIRE_GROWTH = 37,
-    MLP_PLACE_WIRE_GAIN = 38,
-    MLP_PLACE_ROTOR_DAMPING = 39,
-    MLP_PLACE_STIFFNESS = 40,
-    MLP_PLACE_DAMPING = 41,
-    MLP_PLACE_TENSION_FLOOR = 42,
-    MLP_PLACE_CURRENT_CONTINUOUS = 43,
-    MLP_PLACE_OVERLOAD_TIME = 44,
-    MLP_PLACE_WINDING_RESISTANCE = 45,
-    MLP_PLACE_CORE_RESISTANCE = 46,
-    MLP_PLACE_CORE_CAPACITY = 47,
-    MLP_PLACE_HOUSING_RESISTANCE = 48,
-    MLP_PLACE_HOUSING_CAPACITY = 49,
-    MLP_PLACE_SLACK_TENSION = 50,
-    MLP_PLACE_SLACK_LENGTH = 51,
-    MLP_PLACE_RUPTURE_DROP = 52,
-    MLP_PLACE_RUPTURE_TIME = 53,
-    MLP_PLACE_RUPTURE_TENSION = 54,
-    MLP_PLACE_RUPTURE_RATE = 55,
-    MLP_PLACE_ENCODER_JUMP = 56,
-    MLP_PLACE_STUCK_TIME = 57,
-    MLP_PLACE_STUCK_CURRENT = 58,
-    MLP_PLACE_RESIDUAL_TENSION = 59,
-    MLP_PLACE_RESIDUAL_TIME = 60,
-    MLP_PLACE_SLACK_TAKEUP = 61,
-    MLP_PLACE_RESIDUAL_SHARE = 62,
-    MLP_PLACE_JOINT_SCALE = 63,
-    MLP_PLACE_JOINT_ZERO = 64,
+    MLP_PLACE_UNATTENDED_HOLD = 13,
+    MLP_PLACE_UNATTENDED_RAMP = 14,
+    MLP_PLACE_LOWERING_RATE = 15,
+    MLP_PLACE_VBUS_MIN = 16,
+    MLP_PLACE_VBUS_MAX = 17,
+    MLP_PLACE_DRIVE_TIMEOUT = 18,
+    MLP_PLACE_DRIVE_ERRORS = 19,
+    MLP_PLACE_TICK_LATE = 20,
+    MLP_PLACE_TICK_LATE_MAX = 21,
+    MLP_PLACE_ARM_TENSION = 22,
+    MLP_PLACE_MUSCLES_LOST = 23,
+    MLP_PLACE_AMBIENT = 24,
+    MLP_PLACE_OVERSPEED = 25,
+    MLP_PLACE_OVER_TENSION = 26,
+    MLP_PLACE_LENGTH_MARGIN = 27,
+    MLP_PLACE_CALIBRATION = 28,
+    MLP_PLACE_ENCODER_SCALE = 29,
+    MLP_PLACE_ENCODER_SIGN = 30,
+    MLP_PLACE_LENGTH_OFFSET = 31,
+    MLP_PLACE_LOAD_SCALE = 32,
+    MLP_PLACE_LOAD_ZERO = 33,
+    MLP_PLACE_LOAD_MAX = 34,
+    MLP_PLACE_RATE_FILTER = 35,
+    MLP_PLACE_CURRENT_SCALE = 36,
+    MLP_PLACE_KP = 37,
+    MLP_PLACE_KI = 38,
+    MLP_PLACE_INTEGRAL_MAX = 39,
+    MLP_PLACE_WIRE_STIFFNESS = 40,
+    MLP_PLACE_WIRE_GROWTH = 41,
+    MLP_PLACE_WIRE_GAIN = 42,
+    MLP_PLACE_ROTOR_DAMPING = 43,
+    MLP_PLACE_STIFFNESS = 44,
+    MLP_PLACE_DAMPING = 45,
+    MLP_PLACE_TENSION_FLOOR = 46,
+    MLP_PLACE_CURRENT_CONTINUOUS = 47,
+    MLP_PLACE_OVERLOAD_TIME = 48,
+    MLP_PLACE_WINDING_RESISTANCE = 49,
+    MLP_PLACE_CORE_RESISTANCE = 50,
+    MLP_PLACE_CORE_CAPACITY = 51,
+    MLP_PLACE_HOUSING_RESISTANCE = 52,
+    MLP_PLACE_HOUSING_CAPACITY = 53,
+    MLP_PLACE_SLACK_TENSION = 54,
+    MLP_PLACE_SLACK_LENGTH = 55,
+    MLP_PLACE_RUPTURE_DROP = 56,
+    MLP_PLACE_RUPTURE_TIME = 57,
+    MLP_PLACE_RUPTURE_TENSION = 58,
+    MLP_PLACE_RUPTURE_RATE = 59,
+    MLP_PLACE_ENCODER_JUMP = 60,
+    MLP_PLACE_STUCK_TIME = 61,
+    MLP_PLACE_STUCK_CURRENT = 62,
+    MLP_PLACE_RESIDUAL_TENSION = 63,
+    MLP_PLACE_RESIDUAL_TIME = 64,
+    MLP_PLACE_SLACK_TAKEUP = 65,
+    MLP_PLACE_RESIDUAL_SHARE = 66,
+    MLP_PLACE_JOINT_SCALE = 67,
+    MLP_PLACE_JOINT_ZERO = 68,
 };
 
-#define MLP_PARAMETER_COUNT 65U
+#define MLP_PARAMETER_COUNT 69U
 
 struct mlp_parameter_info {
     uint16_t id;     /* enum mlp_param */
@@ -566,7 +581,7 @@ struct mlp_param_get {
 };
 #define MLP_PARAM_GET_MAX_PAYLOAD 3U
 
-/* PARAM_SET: Sets a parameter until the next reset; answered by ACK. */
+/* PARAM_SET: Sets a parameter for this session, or longer if it is saved; answered by ACK. */
 struct mlp_param_set {
     uint16_t id; /* ParameterId */
     uint8_t index; /* muscle or joint, 0 for the board */
