@@ -543,8 +543,8 @@ static uint8_t calibrate_by_hand(uint8_t action, uint32_t mask, int32_t value, u
         message.value[i] = value;
     }
     *detail = 99U;
-    return calibrate(&message, &rig.device.sensors, &rig.device.settings, &rig.device.parameters,
-                     detail);
+    return calibrate(&message, &rig.device.sensors, &rig.device.settings, &rig.device.limits,
+                     &rig.device.parameters, detail);
 }
 
 static int32_t calibrated(uint32_t place, uint32_t index)
@@ -564,12 +564,14 @@ TEST(calibrate_at_the_bounds_of_the_numbers)
     CHECK_EQUAL(detail, MLP_NO_INDEX16);
     CHECK_EQUAL(calibrated(MLP_PLACE_LOAD_ZERO, 2U), 13);
     CHECK_EQUAL(calibrated(MLP_PLACE_LOAD_ZERO, 1U), 0);
+    rig.device.limits.loaded = false; /* else such a zero leaves too little of the range */
     muscle->load_mean = -40000.0F;
     CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_TENSION_ZERO, 4U, 0, &detail), MLP_ACK_OK);
     CHECK_EQUAL(calibrated(MLP_PLACE_LOAD_ZERO, 2U), -32767);
     muscle->load_mean = 40000.0F;
     CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_TENSION_ZERO, 4U, 0, &detail), MLP_ACK_OK);
     CHECK_EQUAL(calibrated(MLP_PLACE_LOAD_ZERO, 2U), 32767);
+    rig.device.limits.loaded = true;
     /* length: 1 um per count */
     muscle->counts = -1000;
     CHECK_EQUAL(calibrate_by_hand(MLP_CALIBRATE_LENGTH, 4U, INT32_MAX - 1000, &detail),
