@@ -1102,3 +1102,36 @@ TEST(bounds_of_a_tick_with_two_changes)
     CHECK(absf(rig.device.channels[0].muscle.integral) < 0.05F);
     CHECK(rig.device.channels[0].muscle.desired < 25.0F);
 }
+
+TEST(bounds_of_a_release)
+{
+    /* 10 s after the last heartbeat of the host that armed, within 5 s to 0; in numbers */
+    struct device *device = &rig.device;
+    uint32_t tick;
+
+    rig_go(STATE_ESTOP);
+    rig.beat = false;
+    rig_heartbeat();
+    rig_run(1U);
+    CHECK_NEAR(device->held, 1.0F, 0.0F);
+    rig_forget();
+    rig_run(9999U);
+    CHECK(!device->releasing);
+    CHECK_NEAR(device->held, 1.0F, 0.0F);
+    rig_run(1U);
+    CHECK(device->releasing);
+    CHECK_NEAR(device->held, 1.0F, 0.0F);
+    for (tick = 1U; tick < 5000U; tick++) {
+        rig_run(1U);
+        CHECK_NEAR(device->held, 1.0F - ((float)tick / 5000.0F), 1e-5F);
+        CHECK_NEAR(device->channels[0].muscle.desired, 10.0F * device->held, 1e-4F);
+        CHECK(device->machine.drives_on);
+    }
+    rig_run(1U);
+    CHECK(!device->machine.drives_on);
+    CHECK(!fake.motor_power);
+    rig_run(3U);
+    CHECK(rig_saw_value(MLP_EVENT_RELEASED, 5000));
+    CHECK(rig_saw_value(MLP_EVENT_POWER_OFF, MLP_STATE_ESTOP));
+    CHECK_EQUAL(rig_state(), STATE_ESTOP);
+}

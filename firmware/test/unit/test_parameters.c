@@ -429,3 +429,74 @@ TEST(parameters_save_that_fails)
     CHECK_EQUAL(parameters.slot, 1);
     CHECK_EQUAL(parameters.counter, 2);
 }
+
+static bool session_only(uint16_t id)
+{
+    const uint16_t ids[] = {MLP_PARAM_STATE_RATE,      MLP_PARAM_KP,
+                            MLP_PARAM_KI,              MLP_PARAM_INTEGRAL_MAX,
+                            MLP_PARAM_WIRE_GAIN,       MLP_PARAM_ROTOR_DAMPING,
+                            MLP_PARAM_STIFFNESS,       MLP_PARAM_DAMPING,
+                            MLP_PARAM_TENSION_FLOOR,   MLP_PARAM_UNATTENDED_HOLD,
+                            MLP_PARAM_UNATTENDED_RAMP, MLP_PARAM_LOWERING_RATE,
+                            MLP_PARAM_SERVICE_MODE};
+    uint32_t i;
+    bool found = false;
+
+    for (i = 0U; i < sizeof ids / sizeof ids[0]; i++) {
+        found = found || (ids[i] == id);
+    }
+    return found;
+}
+
+TEST(parameters_that_differ_from_flash)
+{
+    uint32_t place;
+
+    fake_init();
+    parameters_init(&parameters);
+    CHECK(!parameters_unsaved(&parameters));
+    CHECK_EQUAL(parameters_load(&parameters), PARAMETERS_BLANK);
+    CHECK(!parameters_unsaved(&parameters));
+    for (place = 0U; place < MLP_PARAMETER_COUNT; place++) {
+        const struct mlp_parameter_info *info = &mlp_parameters[place];
+        const uint8_t last = (info->scope == (uint8_t)MLP_SCOPE_BOARD) ? 0U : 15U;
+        const int32_t before = parameters_at(&parameters, place, last);
+        const int32_t other = (before == info->maximum) ? -1 : info->maximum;
+        uint32_t generation;
+
+        CHECK_EQUAL(parameters_set(&parameters, info->id, last, other), MLP_ACK_OK);
+        CHECK_EQUAL(parameters_unsaved(&parameters), !session_only(info->id));
+        generation = parameters.generation;
+        parameters_revert(&parameters);
+        CHECK(parameters.generation != generation); /* the settings have to follow */
+        CHECK_EQUAL(parameters_at(&parameters, place, last),
+                    session_only(info->id) ? other : before);
+        CHECK(!parameters_unsaved(&parameters));
+    }
+}
+
+TEST(parameters_as_flash_has_them)
+{
+    uint32_t bytes = 0U;
+
+    fake_init();
+    parameters_init(&parameters);
+    (void)parameters_set(&parameters, MLP_PARAM_LENGTH_OFFSET, 3U, 42);
+    fake.flash_cut = 0;
+    CHECK(!parameters_save(&parameters, &bytes));
+    CHECK(parameters_unsaved(&parameters)); /* it is not there */
+    fake.flash_cut = -1;
+    CHECK(parameters_save(&parameters, &bytes));
+    CHECK(!parameters_unsaved(&parameters));
+    (void)parameters_set(&parameters, MLP_PARAM_LENGTH_OFFSET, 3U, 43);
+    CHECK(parameters_unsaved(&parameters));
+    parameters_revert(&parameters);
+    CHECK_EQUAL(parameters_at(&parameters, MLP_PLACE_LENGTH_OFFSET, 3U), 42);
+    parameters_init(&parameters);
+    CHECK_EQUAL(parameters_load(&parameters), PARAMETERS_LOADED);
+    CHECK(!parameters_unsaved(&parameters));
+    (void)parameters_set(&parameters, MLP_PARAM_LENGTH_OFFSET, 3U, 0); /* the default is not it */
+    CHECK(parameters_unsaved(&parameters));
+    parameters_revert(&parameters);
+    CHECK_EQUAL(parameters_at(&parameters, MLP_PLACE_LENGTH_OFFSET, 3U), 42);
+}

@@ -28,6 +28,9 @@ TEST(settings_of_the_board)
     set(MLP_PARAM_COMMAND_AGE, 0U, 23456);
     set(MLP_PARAM_AGE_LEAK, 0U, 345);
     set(MLP_PARAM_RANGE_STRIKES, 0U, 7);
+    set(MLP_PARAM_UNATTENDED_HOLD, 0U, 8765);
+    set(MLP_PARAM_UNATTENDED_RAMP, 0U, 4321);
+    set(MLP_PARAM_LOWERING_RATE, 0U, 1234);
     set(MLP_PARAM_VBUS_MIN, 0U, 17001);
     set(MLP_PARAM_VBUS_MAX, 0U, 31002);
     set(MLP_PARAM_DRIVE_TIMEOUT, 0U, 9);
@@ -49,6 +52,9 @@ TEST(settings_of_the_board)
     CHECK_EQUAL(settings.command_age_us, 23456);
     CHECK_EQUAL(settings.age_leak, 345);
     CHECK_EQUAL(settings.range_strikes, 7);
+    CHECK_EQUAL(settings.unattended_hold_us, 8765000);
+    CHECK_EQUAL(settings.unattended_ramp_us, 4321000);
+    CHECK_NEAR(settings.lowering_rate, 0.1234F, 1e-6F);
     CHECK_EQUAL(settings.vbus_min, 17001);
     CHECK_EQUAL(settings.vbus_max, 31002);
     CHECK_EQUAL(settings.drive_timeout, 9);
@@ -393,4 +399,41 @@ TEST(limits_that_are_in_force)
     CHECK(limits_same(&limits, &message));
     message.slew[15]++;
     CHECK(!limits_same(&limits, &message));
+}
+
+TEST(settings_of_a_converter_that_ends)
+{
+    /* 5400 counts from zero, or as many as the converter has left to 32767 */
+    const int32_t zeros[] = {0, -32767, 27366, 27367, 27368, 32767};
+    const int32_t left[] = {5400, 5400, 5400, 5400, 5399, 0};
+    uint32_t k;
+
+    for (k = 0U; k < 6U; k++) {
+        parameters_init(&parameters);
+        set(MLP_PARAM_LOAD_SCALE, 2U, 200);
+        set(MLP_PARAM_LOAD_ZERO, 2U, zeros[k]);
+        settings_build(&settings, &parameters);
+        CHECK_EQUAL(settings.muscle[2].sensor.load_max, left[k]);
+        CHECK_EQUAL(settings.muscle[2].checks.load_max, left[k]);
+        CHECK_EQUAL(settings.muscle[1].sensor.load_max, 5400);
+        CHECK_NEAR(settings_load_range(&parameters, 2U, zeros[k]), 0.2F * (float)left[k], 1e-3F);
+    }
+}
+
+TEST(limits_of_a_load_cell)
+{
+    static struct limits limits;
+    struct mlp_limits message = good(3U);
+
+    limits_init(&limits);
+    CHECK(limits_measurable(&limits, 0U, 0.0F)); /* nothing is allowed yet */
+    message.tension_max[2] = 4000;
+    limits_take(&limits, &message);
+    /* 400 N are 80 % of 500 N, and a digit for rounding */
+    CHECK(limits_measurable(&limits, 2U, 500.0F));
+    CHECK(limits_measurable(&limits, 2U, 499.9F));
+    CHECK(!limits_measurable(&limits, 2U, 499.8F));
+    CHECK(limits_measurable(&limits, 1U, 375.0F));
+    CHECK(!limits_measurable(&limits, 1U, 374.8F));
+    CHECK(limits_measurable(&limits, 3U, 0.0F)); /* not one of the muscles */
 }
