@@ -310,7 +310,15 @@ def test_boards_are_told_what_they_do_without_the_host_that_armed(tmp_path):
 
 def test_a_board_that_holds_the_robot_keeps_its_times_and_is_not_armed(pair):
     """It refuses others while its drives are on; they are due as the limits are."""
-    pair.one.refuse["PARAM_SET"] = AckCode.STATE
+    take = pair.one._on_param_set
+
+    def held(values, frame):
+        if values["id"] == ParameterId.UNATTENDED_RAMP:
+            pair.one.ack(frame, AckCode.STATE)
+        else:
+            take(values, frame)
+
+    pair.one._on_param_set = held
     pair.hardware.open()
     with pytest.raises(HardwareError, match=r"board 'one'.*takes no limits in state"):
         pair.hardware.arm()
