@@ -106,6 +106,13 @@ def nearest(root: Path, path: str) -> list[str]:
     return [name for _, name in sorted(found)]
 
 
+def mirrored(root: Path, path: str) -> list[str]:
+    """The test folder that mirrors a module's, `src/PACKAGE/PACKAGE/PART/...`, if there is one."""
+    parts = Path(path).parts
+    folder = Path(*parts[:2], "test", *parts[3:4])
+    return [folder.as_posix()] if len(parts) > 4 and (root / folder).is_dir() else []
+
+
 class Checkout:
     """A clone in a temporary folder, in which one mutant at a time is tried."""
 
@@ -154,7 +161,7 @@ class Checkout:
         match = re.search(r"^(?:FAILED|ERROR) ([^\s]+)", said, re.MULTILINE)
         return status not in (0, 5), match[1] if match else said[-300:]
 
-    def judge(self, mutant: Mutant, area: str) -> dict[str, object]:
+    def judge(self, mutant: Mutant, area: str, *, near: bool = False) -> dict[str, object]:
         """Try a mutant: who noticed it, or that nobody did, or that it does not compile."""
         file = self.root / mutant.path
         text = file.read_text(encoding="utf-8")
@@ -165,13 +172,13 @@ class Checkout:
         }  # fmt: skip
         file.write_text(mutant.apply(text), encoding="utf-8")
         try:
-            result.update(self._verdict(mutant, area))
+            result.update(self._verdict(mutant, area, near))
         finally:
             file.write_text(text, encoding="utf-8")
         result["seconds"] = round(time.monotonic() - started, 1)
         return result
 
-    def _verdict(self, mutant: Mutant, area: str) -> dict[str, object]:
+    def _verdict(self, mutant: Mutant, area: str, near: bool) -> dict[str, object]:
         if mutant.path.startswith("firmware/core"):
             build = ["make", "-s", "-C", "firmware", "test", f"BUILD={self.folder / 'build'}"]
             status, said = self.command(*build)
@@ -187,7 +194,8 @@ class Checkout:
             if "error:" in checked[1] and mutant.path.startswith("firmware"):
                 return {"verdict": "invalid", "by": checked[1][:300]}
         close = nearest(self.root, mutant.path)
-        stages = ([close] if close else []) + [[name] for name in AREAS[area][1]]
+        far = [] if near else [[name] for name in AREAS[area][1]]
+        stages = [stage for stage in (close, mirrored(self.root, mutant.path), *far) if stage]
         for stage in stages:
             failed, by = self.tests(*stage)
             if failed:
@@ -228,6 +236,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--share", type=float, default=0.92, help="that is demanded (default 0.92)"
     )
+    parser.add_argument("--near", action="store_true", help="only tests nearest to the module")
     parser.add_argument("--list", action="store_true", help="only tell the sample")
     parser.add_argument("--json", action="store_true", help="the summary as JSON")
     return parser.parse_args(arguments)
@@ -254,7 +263,7 @@ def main(arguments: list[str]) -> int:
             return done[key]
         checkout = free.get()
         try:
-            result = checkout.judge(mutant, area)
+            result = checkout.judge(mutant, area, near=given.near)
         finally:
             free.put(checkout)
         if given.journal:
