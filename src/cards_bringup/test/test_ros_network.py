@@ -2,7 +2,6 @@
 
 import contextlib
 import socket
-import tempfile
 
 import pytest
 
@@ -26,7 +25,6 @@ def enter(monkeypatch, session):
     """Be in a session with locks of its own, as another user is."""
     session.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(session))
-    monkeypatch.setattr(tempfile, "tempdir", str(session))
 
 
 def port(number):

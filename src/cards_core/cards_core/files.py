@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import secrets
 import shutil
 import stat
 import tempfile
@@ -58,10 +59,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         return
     if old is not None and not os.access(real, os.W_OK):
         raise PermissionError(13, os.strerror(13), str(target))
-    temporary = real.with_name(f".{real.name}.{os.getpid()}{PART}")
+    # a name that nobody can guess: in a folder of all users, another one could make a link of it
+    temporary = real.with_name(f".{real.name}.{secrets.token_hex(4)}{PART}")
     mode = 0o666 if old is None else stat.S_IMODE(old.st_mode)
-    # in a folder of all users, another one can have made a file or link of this name
-    temporary.unlink(missing_ok=True)
     os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode | stat.S_IWUSR))
     try:
         yield temporary
@@ -158,15 +158,7 @@ def locked(path: str | os.PathLike[str], refusal: str, *, keep: bool = False) ->
 
 
 def private_file(name: str) -> int:
-    """Open a file in `private_folder` to read and write it, made if there is none.
-
-    Returns:
-        A descriptor.
-
-    Raises:
-        CardsError: There is no such folder.
-        OSError: It cannot be opened.
-    """
+    """Open a file in `private_folder`, to read and write; raises as that, and `OSError`."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     return os.open(private_folder() / name, flags, 0o600)
 

@@ -11,13 +11,10 @@ import grp
 import os
 import pwd
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from cards_core.errors import CardsError
-
-_LINKS = 40  # most links in a path, as for the system
 
 
 def check_private(path: Path, *, make: bool = False) -> None:
@@ -46,7 +43,10 @@ def check_private(path: Path, *, make: bool = False) -> None:
         if found.st_uid not in owners:
             what = "it" if last else f"{place}, which leads to it,"
             raise _error(f"{what} belongs to {_user(found.st_uid)}, not {_user(user)}", path)
-        if stat.S_ISLNK(found.st_mode) or (not last and found.st_mode & stat.S_ISVTX):
+        if stat.S_ISLNK(found.st_mode):
+            place.stat()  # it leads to something, and not round
+            continue
+        if not last and found.st_mode & stat.S_ISVTX:
             continue
         what = f"write it (chmod go-w {path})" if last else f"rename what {place} holds"
         if found.st_mode & stat.S_IWOTH:
@@ -58,22 +58,26 @@ def check_private(path: Path, *, make: bool = False) -> None:
 def private_folder() -> Path:
     """Return a folder that this user alone can enter, for locks and links of running processes.
 
-    That is ``$XDG_RUNTIME_DIR/cards``, else ``cards-UID`` where temporary files go, else one in
-    the user's home: others can keep him from having the second, but not from having one.
+    That is ``cards`` in ``XDG_RUNTIME_DIR``, else ``cards-UID`` in ``TMPDIR`` or ``/tmp``, else
+    one in the home folder: others can keep him from having the second, but not from having one.
 
     Raises:
         CardsError: None of them can be had, or each can be entered by others.
     """
     user, problems = os.geteuid(), []
-    folders = [f"{tempfile.gettempdir()}/cards-{user}", os.path.expanduser("~/.cache/cards/run")]
-    if os.path.isdir(session := os.environ.get("XDG_RUNTIME_DIR", "")):
-        folders.insert(0, f"{session}/cards")
-    for folder in filter(os.path.isabs, folders):
+    for base, name in (
+        (os.environ.get("XDG_RUNTIME_DIR", ""), "cards"),
+        (os.environ.get("TMPDIR") or "/tmp", f"cards-{user}"),
+        (os.path.expanduser("~"), ".cache/cards/run"),
+    ):
+        folder = Path(base, name)
+        if not (os.path.isabs(base) and os.path.isdir(base)):
+            continue
         try:
-            check_private(Path(folder), make=True)
-            found = os.lstat(folder)
+            check_private(folder, make=True)
+            found = folder.lstat()
             if found.st_uid == user and not found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-                return Path(folder)
+                return folder
             problems.append(f"{folder} is not a folder of {_user(user)} with mode 0700")
         except OSError as error:
             problems.append(f"{folder}: {error.strerror}")
@@ -85,16 +89,13 @@ def private_folder() -> Path:
 
 def _steps(path: Path) -> Iterator[tuple[Path, bool]]:
     """Yield what a path leads through, links too, from the root; whether it is the end."""
-    place, left, links = Path("/"), list(path.absolute().parts[1:]), 0
+    place, left = Path("/"), list(path.absolute().parts[1:])
     yield place, not left
     while left:
         part = left.pop(0)
         place = place.parent if part == ".." else place / part
         yield place, not left
         if place.is_symlink():
-            links += 1
-            if links > _LINKS:
-                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
             target = place.readlink()
             left = [*target.parts[target.is_absolute() :], *left]
             place = Path("/") if target.is_absolute() else place.parent

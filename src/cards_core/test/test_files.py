@@ -2,6 +2,7 @@
 
 import os
 import resource
+import secrets
 import signal
 import stat
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from cards_core.errors import CardsError
 from cards_core.files import (
+    PART,
     ProcessFolder,
     inside,
     is_part,
@@ -228,13 +230,17 @@ def test_nobody_reads_a_new_version_who_may_not_read_the_old_one(tmp_path):
         assert stat.S_IMODE(temporary.stat().st_mode) == 0o600
 
 
-def test_a_link_in_the_place_of_an_unfinished_file_is_not_followed(tmp_path):
-    with replacing(tmp_path / "a") as temporary:
-        temporary.touch()
-    temporary.symlink_to(tmp_path / "elsewhere")
-    write_atomically(tmp_path / "a", "new")
-    assert everything(tmp_path) == ["a"]
-    assert not (tmp_path / "a").is_symlink()
+def test_a_link_in_the_place_of_an_unfinished_file_is_not_followed(tmp_path, monkeypatch):
+    with replacing(tmp_path / "a") as first:
+        first.touch()
+    with replacing(tmp_path / "a") as second:
+        second.touch()
+    assert first.name != second.name
+    monkeypatch.setattr(secrets, "token_hex", lambda _: "guessed")
+    (tmp_path / f".a.guessed{PART}").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FileExistsError):
+        write_atomically(tmp_path / "a", "new")
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_others_can_neither_hold_a_lock_nor_lead_it_elsewhere(tmp_path):

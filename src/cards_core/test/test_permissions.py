@@ -5,7 +5,6 @@ import os
 import pwd
 import subprocess
 import sys
-import tempfile
 
 import pytest
 
@@ -121,12 +120,15 @@ def test_links_lead_through_folders_that_nobody_else_can_write(tmp_path):
         check_private(places[1] / "first")
 
 
-def test_links_that_go_round(tmp_path):
+def test_links_that_go_round_or_nowhere(tmp_path):
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     for make in (False, True):
         with pytest.raises(OSError, match="symbolic links"):
             check_private(tmp_path / "a", make=make)
+    (tmp_path / "nowhere").symlink_to("missing")
+    with pytest.raises(FileNotFoundError):
+        check_private(tmp_path / "nowhere", make=True)
 
 
 def test_what_is_missing_is_made_for_us_alone(tmp_path):
@@ -213,7 +215,7 @@ def places(tmp_path, monkeypatch):
         folder.mkdir(mode=0o700)
     out[1].chmod(0o1777)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(out[0]))
-    monkeypatch.setattr(tempfile, "tempdir", str(out[1]))
+    monkeypatch.setenv("TMPDIR", str(out[1]))
     monkeypatch.setenv("HOME", str(out[2]))
     return out
 
@@ -262,15 +264,23 @@ def test_folders_that_others_can_enter_or_lead_elsewhere_are_not_used(places, nu
     assert private_folder() == after
 
 
-def test_a_user_without_any_such_folder_is_told(places, monkeypatch):
+def test_a_user_without_any_such_folder_is_told(places, tmp_path, monkeypatch):
     for folder in places:
         folder.chmod(0o777)
     with pytest.raises(CardsError, match=r"no folder for locks and links: .*session holds.*tmp hol"
                        r".*home holds.*expected: XDG_RUNTIME_DIR"):  # fmt: skip
         private_folder()
-    monkeypatch.delenv("XDG_RUNTIME_DIR")
-    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # nor a home
+    for name in ("XDG_RUNTIME_DIR", "TMPDIR", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "missing"))
     with pytest.raises(CardsError, match="no folder for locks and links"):
+        private_folder()
+    assert not (tmp_path / "missing").exists()
+
+
+def test_a_folder_of_root_is_no_folder_of_the_user(places, monkeypatch):
+    private_folder()
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    with pytest.raises(CardsError, match="folder of 4711 with mode 0700"):
         private_folder()
 
 

@@ -132,9 +132,6 @@ def tell_link(url: str, spectator_url: str) -> Path:
 
     Returns:
         A file with the links that this user alone can read.
-
-    Raises:
-        CardsError, OSError: There is no place for it.
     """
     text = f"{url}\n" if read_only() else f"{url}\nspectators: {spectator_url}\n"
     name = f"page-{page_port(url)}"
