@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import secrets
 import shutil
 import stat
 import tempfile
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from cards_core.errors import CardsError
 from cards_core.names import EXPECTED, name_problem
+from cards_core.permissions import private_folder
 
 PART = ".part"
 """Ending of a file that is being written; its name begins with a dot."""
@@ -57,11 +59,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         return
     if old is not None and not os.access(real, os.W_OK):
         raise PermissionError(13, os.strerror(13), str(target))
-    temporary = real.with_name(f".{real.name}.{os.getpid()}{PART}")
+    # a name that nobody can guess: in a folder of all users, another one could make a link of it
+    temporary = real.with_name(f".{real.name}.{secrets.token_hex(4)}{PART}")
+    mode = 0o666 if old is None else stat.S_IMODE(old.st_mode)
+    os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode | stat.S_IWUSR))
     try:
         yield temporary
         if old is not None:
-            temporary.chmod(stat.S_IMODE(old.st_mode))
+            temporary.chmod(mode)
         _synchronise(temporary)
         commit(temporary, real)
     except BaseException:
@@ -138,7 +143,9 @@ def locked(path: str | os.PathLike[str], refusal: str, *, keep: bool = False) ->
         CardsError: Another process has it.
         OSError: The file cannot be written.
     """
-    with open(path, "a", encoding="utf-8") as stream:
+    # who may read a file may lock it, and keep its owner out
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o660)
+    with open(descriptor, "a", encoding="utf-8") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -148,6 +155,12 @@ def locked(path: str | os.PathLike[str], refusal: str, *, keep: bool = False) ->
         finally:
             if not keep:
                 Path(path).unlink(missing_ok=True)
+
+
+def private_file(name: str) -> int:
+    """Open a file in `private_folder`, to read and write; raises as that, and `OSError`."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(private_folder() / name, flags, 0o600)
 
 
 def claim(name: str, *, shared: bool = False) -> int | None:
@@ -162,17 +175,61 @@ def claim(name: str, *, shared: bool = False) -> int | None:
         process has it.
 
     Raises:
-        OSError: There is no place for it.
+        CardsError, OSError: There is no place for it.
     """
-    folder = Path(tempfile.gettempdir(), f"cards-{os.getuid()}")
-    folder.mkdir(mode=0o700, exist_ok=True)
-    descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600)
+    descriptor = private_file(name)
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError:
         os.close(descriptor)
         return None
     return descriptor
+
+
+@contextlib.contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Hold a folder of this user, so that his other processes know that it is in use.
+
+    Raises:
+        BlockingIOError: Another process holds it.
+        OSError: It is not a folder, or another user's.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(descriptor).st_uid != os.geteuid():  # root can open those of all users
+            raise PermissionError(1, os.strerror(1), str(folder))
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+class ProcessFolder:
+    """A folder of this process, for this user alone, in a place that he shares with others.
+
+    A process that is killed leaves its folder, but no lock on it, which needs this object: the
+    next one of this user that makes a folder of the same kind removes it.
+
+    Args:
+        kind: Part of its name.
+        parent: Where it is made; default the folder of temporary files.
+
+    Attributes:
+        path: The folder.
+        close: Removes it with all that it holds.
+    """
+
+    def __init__(self, kind: str, parent: str | None = None) -> None:
+        base, stack = Path(parent or tempfile.gettempdir()), contextlib.ExitStack()
+        for left in base.glob(f"cards-{kind}-*-*"):
+            with contextlib.suppress(OSError), locked_folder(left):
+                shutil.rmtree(left, ignore_errors=True)
+        fresh = Path(tempfile.mkdtemp(prefix=f".cards-{kind}-{os.getpid()}-", dir=base))
+        stack.enter_context(locked_folder(fresh))
+        # others look for it only by the name that it has from here on, when it is locked
+        self.path = fresh.rename(base / fresh.name.removeprefix("."))
+        stack.callback(shutil.rmtree, self.path, ignore_errors=True)
+        self.close = stack.close
 
 
 def is_part(name: str) -> bool:

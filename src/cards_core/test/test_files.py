@@ -1,6 +1,9 @@
 """Files that are whole or not there: full disks, links, devices, folders that were not there."""
 
+import os
 import resource
+import secrets
+import signal
 import stat
 import subprocess
 import sys
@@ -10,7 +13,16 @@ from pathlib import Path
 import pytest
 
 from cards_core.errors import CardsError
-from cards_core.files import inside, is_part, replacing, write_atomically, writing_together
+from cards_core.files import (
+    PART,
+    ProcessFolder,
+    inside,
+    is_part,
+    locked,
+    replacing,
+    write_atomically,
+    writing_together,
+)
 
 
 def everything(folder):
@@ -195,3 +207,93 @@ def test_inside_a_folder(tmp_path, name):
 def test_outside_of_a_folder(tmp_path, name):
     with pytest.raises(CardsError, match="is no name in"):
         inside(tmp_path, name)
+
+
+def test_a_file_that_may_only_be_read_stays(tmp_path, monkeypatch):
+    file = tmp_path / "file"
+    file.write_text("old")
+    file.chmod(0o444)
+    if os.geteuid() == 0:  # who may write everything: as it is for all others
+        monkeypatch.setattr(os, "access", lambda path, _: bool(os.stat(path).st_mode & 0o200))
+    with pytest.raises(PermissionError, match="file"):
+        write_atomically(file, "new")
+    assert file.read_text() == "old"
+    assert everything(tmp_path) == ["file"]
+
+
+def test_nobody_reads_a_new_version_who_may_not_read_the_old_one(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("old")
+    file.chmod(0o600)
+    with replacing(file) as temporary:
+        temporary.write_text("new")
+        assert stat.S_IMODE(temporary.stat().st_mode) == 0o600
+
+
+def test_a_link_in_the_place_of_an_unfinished_file_is_not_followed(tmp_path, monkeypatch):
+    with replacing(tmp_path / "a") as first:
+        first.touch()
+    with replacing(tmp_path / "a") as second:
+        second.touch()
+    assert first.name != second.name
+    monkeypatch.setattr(secrets, "token_hex", lambda _: "guessed")
+    (tmp_path / f".a.guessed{PART}").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FileExistsError):
+        write_atomically(tmp_path / "a", "new")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_others_can_neither_hold_a_lock_nor_lead_it_elsewhere(tmp_path):
+    before = os.umask(0)
+    try:
+        with locked(tmp_path / "lock", "in use"):
+            assert not (tmp_path / "lock").stat().st_mode & 0o007
+    finally:
+        os.umask(before)
+    (tmp_path / "lock").symlink_to(tmp_path / "made")
+    with pytest.raises(OSError, match="symbolic links"), locked(tmp_path / "lock", "in use"):
+        pass
+    assert not (tmp_path / "made").exists()
+
+
+HOLDER = """
+import sys
+from cards_core.files import ProcessFolder
+folder = ProcessFolder("trial", sys.argv[1])
+print(folder.path, flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_folders_of_killed_processes_are_removed_and_no_others(tmp_path):
+    line = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    holders = [subprocess.Popen(line, **pipes) for _ in range(2)]
+    left, kept = (Path(holder.stdout.readline().strip()) for holder in holders)
+    try:
+        (left / "socket").touch()
+        holders[0].send_signal(signal.SIGKILL)
+        holders[0].wait(30.0)
+        others = [tmp_path / "cards-other-1-abc", tmp_path / "cards-trial-abc"]
+        if os.geteuid() == 0:
+            others.append(tmp_path / "cards-trial-1-of_another_user")
+        for other in others:
+            other.mkdir()
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "cards-trial-1-link").symlink_to(tmp_path / "elsewhere")
+        if os.geteuid() == 0:
+            os.chown(others[-1], 65534, -1)
+        assert left.exists()
+        own = ProcessFolder("trial", str(tmp_path))
+        assert str(os.getpid()) in own.path.name
+        assert stat.S_IMODE(own.path.stat().st_mode) == 0o700
+        again = ProcessFolder("trial", str(tmp_path))
+        assert not left.exists()
+        assert all(path.is_dir() for path in (kept, own.path, again.path, *others))
+        assert (tmp_path / "elsewhere").is_dir()
+        for folder in (own, again, own):
+            folder.close()
+        assert not own.path.exists()
+    finally:
+        for holder in holders:
+            holder.communicate(timeout=30.0)

@@ -115,6 +115,15 @@ def test_a_mark_above_opens_the_folder_of_the_package(place):
         read(place, "../../private/out.stl")
 
 
+def test_the_folder_of_a_package_is_at_most_four_above(tmp_path):
+    model = tmp_path / "5" / "4" / "3" / "2" / "1" / "arm"
+    model.mkdir(parents=True)
+    (tmp_path / "5" / "package.xml").touch()
+    assert confinement(model).top == model
+    (tmp_path / "5" / "4" / "package.xml").touch()
+    assert confinement(model).top == tmp_path / "5" / "4"
+
+
 def test_the_home_folder_is_no_package(place, monkeypatch):
     monkeypatch.setenv("HOME", str(place.parent))
     (place.parent / "package.xml").touch()

@@ -14,6 +14,7 @@ import os
 import pickle
 import signal
 import socket
+import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
@@ -279,12 +280,15 @@ class Dask:
         self._open.enter_context(_silent())
         try:
             if address == LOCAL:
+                # what Dask makes where temporary files go has a name that all users know
+                folder = self._open.enter_context(tempfile.TemporaryDirectory(prefix="cards-"))
                 with _environment(dict.fromkeys(THREADS, "1")):
                     address = self._open.enter_context(
                         distributed.LocalCluster(
                             n_workers=self._count,
                             threads_per_worker=1,
                             dashboard_address=None,
+                            local_directory=folder,
                             silence_logs=50,
                         )
                     )

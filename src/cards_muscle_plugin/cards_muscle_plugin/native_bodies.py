@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cards_core.codegen.cache import build_folder, cache_folder, publish
+from cards_core.codegen.cache import build_folder, publish, trusted_cache
 from cards_core.codegen.toolchain import COMPILE_TIMEOUT, target
 from cards_core.errors import CompilationError
 from cards_ros.gazebo_bindings import Bindings
@@ -43,15 +43,15 @@ def load_bodies(gz: Bindings) -> Any:
         CompilationError: Something is missing; says what.
     """
     library = Path(gz.sim.__file__)
-    folder = cache_folder() / _key(library)
     try:
+        folder = trusted_cache(_key(library))
         if not _good(folder):
             with build_folder(folder.parent) as work:
                 _compile(library, gz.sim.__name__, work)
                 publish(work, folder, _good)
         return _checked(folder, gz)
-    except OSError:
-        pass  # the cache cannot be written
+    except (OSError, RuntimeError):
+        pass  # the cache cannot be written, or others can write it
     with tempfile.TemporaryDirectory(prefix="cards-") as scratch:
         _compile(library, gz.sim.__name__, Path(scratch))
         # what is loaded stays mapped when its file is gone

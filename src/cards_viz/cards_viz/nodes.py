@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from rclpy.context import Context
@@ -13,7 +14,7 @@ from rclpy.node import Node
 
 from cards_ros.loop import DRAWING_NICE, StopFlag, lower_priority
 from cards_ros.parameters import Parameter, Parameters
-from cards_viz.pages.access import read_only
+from cards_viz.pages.access import page_port, tell_link
 
 PORT = Parameter("port", 8080, "Port; if it is in use the next free one.", lower=0, upper=65535)
 WINDOW = Parameter("window", 10.0, "Length of the live plots.", "s", lower=1.0, upper=60.0)
@@ -114,6 +115,7 @@ class PageNode(PacedNode):
     """
 
     page: OpenPage
+    _link: Path | None = None
 
     def tell(self, text: str) -> None:
         """Show a message in the log and on the page."""
@@ -122,13 +124,15 @@ class PageNode(PacedNode):
 
     def run(self) -> int:
         """Say where the page is, then draw; see `PacedNode.run`."""
-        others = "read-only" if read_only() else f"spectators: {self.page.spectator_url}"
-        self.get_logger().info(f"open {self.page.url} ({others})")
+        self._link = tell_link(self.page.url, self.page.spectator_url)
+        self.get_logger().info(f"page on port {page_port(self.page.url)}; link in {self._link}")
         # not before: a machine that is busy would make its user wait for the page
         lower_priority(DRAWING_NICE)
         return super().run()
 
     def close(self) -> None:
         """Close the page and destroy the node."""
+        if self._link is not None:
+            self._link.unlink(missing_ok=True)
         self.page.stop()
         super().close()

@@ -219,7 +219,8 @@ class Environment:
         file = self.path.with_name(self.path.name + ".lock")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+            # who may read it may lock it
+            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o660)
         except OSError as error:
             raise SetupError(
                 f"cannot write in {file.parent} ({error.strerror}); let {FOLDER_VARIABLE} name a "

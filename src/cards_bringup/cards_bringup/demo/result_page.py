@@ -56,7 +56,5 @@ def show_until_stopped(
     log = cards.read_run(out, robots[0].robot)
     views.close()  # the port must be free; browsers that show the page find it again
     view = cards.show(log, host=host, port=page_port(address), block=False, state=finished)
-    if view.url != address:
-        note(f"replay at {view.url}")
     stopped.wait()
     view.close()

@@ -81,7 +81,9 @@ ARGUMENTS = (
         choices=("auto", *BOOLEAN),
     ),
     Parameter("rviz", "true", "Start RViz, where it is installed.", choices=BOOLEAN),
-    Parameter("view", "false", "Start the browser view; its log has the link.", choices=BOOLEAN),
+    Parameter(
+        "view", "false", "Start the browser view; the terminal shows its link.", choices=BOOLEAN
+    ),
     Parameter(
         "headless", "false", "true: no window, neither RViz's nor Gazebo's.", choices=BOOLEAN
     ),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
+import socket
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -20,11 +22,16 @@ DOMAINS_TRIED = 20
 LAST_DOMAIN = 101
 """Highest domain that works on every platform."""
 
+_MARK = 7402
+"""Port of domain 0 that DDS leaves free; a domain has 250 ports."""
+
 
 class RosDomain:
     """The first ROS domain, from ``$ROS_DOMAIN_ID`` upwards, that no other run of CARDS uses.
 
-    The lock is held by the operating system and ends with the process, however it ends.
+    The operating system holds a lock, known to this user, and a port, known to all, which end
+    with the process, however it ends. A user who holds the ports of all domains keeps nobody else
+    from running: then the lock alone counts.
 
     Attributes:
         wanted: ``$ROS_DOMAIN_ID``, or 0.
@@ -39,12 +46,21 @@ class RosDomain:
         if not text.isdecimal() or int(text) > LAST_DOMAIN:
             raise CardsError(f"ROS_DOMAIN_ID is '{text}' (expected: 0 to {LAST_DOMAIN})")
         self.wanted = int(text)
-        for number in range(self.wanted, min(self.wanted + DOMAINS_TRIED, LAST_DOMAIN + 1)):
+        numbers = range(self.wanted, min(self.wanted + DOMAINS_TRIED, LAST_DOMAIN + 1))
+        for alone, number in itertools.product((True, False), numbers):
             descriptor = claim(f"domain-{number}")
-            if descriptor is not None:
-                self.number = number
-                self._descriptor = descriptor
-                return
+            if descriptor is None:
+                continue
+            self._mark = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            try:
+                self._mark.bind(("127.0.0.1", _MARK + 250 * number))
+            except OSError:
+                self._mark.close()
+                if alone:
+                    os.close(descriptor)
+                    continue
+            self.number, self._descriptor = number, descriptor
+            return
         raise CardsError(
             f"ROS domains {self.wanted} to {number} are all used by other runs; stop one"
         )
@@ -60,6 +76,7 @@ class RosDomain:
         trace: TracebackType | None,
     ) -> None:
         """Release the domain."""
+        self._mark.close()
         os.close(self._descriptor)
 
     @property

@@ -34,17 +34,23 @@ def cache_folder() -> Path:
     return Path(base) / "cards"
 
 
-def trusted_cache() -> Path:
-    """Return `cache_folder`, made if there is none: for code that is loaded from there.
+def trusted_cache(name: str = "") -> Path:
+    """Return `cache_folder`, made if there is none, or what has a name in it: for code to load.
+
+    Args:
+        name: Of what is looked for there; it need not exist. Who could write the folder once can
+            have put it there.
 
     Raises:
         PermissionError: Others can write it, and so could run code as this user.
         OSError: It cannot be made or looked at.
     """
-    folder = cache_folder()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    check_private(folder)
-    return folder
+    check_private(cache_folder(), make=True)
+    wanted = there = cache_folder() / name
+    while not os.path.lexists(there):
+        there = there.parent
+    check_private(there)
+    return wanted
 
 
 def source_digest() -> bytes:
@@ -71,7 +77,7 @@ def build_folder(parent: Path) -> Iterator[Path]:
     Args:
         parent: Folder of the cache; made if there is none.
     """
-    parent.mkdir(parents=True, exist_ok=True)
+    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=".build-", dir=parent))
     try:
         yield work

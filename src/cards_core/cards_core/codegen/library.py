@@ -32,7 +32,7 @@ def load_library(name: str, source: str) -> ctypes.CDLL:
     key = hashlib.sha256(f"library {target()} {source}".encode()).hexdigest()[:32]
     folder, problem = None, ""
     try:
-        folder = trusted_cache() / key
+        folder = trusted_cache(key)
     except (OSError, RuntimeError) as error:
         problem = str(error)
     if folder is not None and _good(folder):

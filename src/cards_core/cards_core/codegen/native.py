@@ -140,7 +140,7 @@ def load_or_build(
     tell = progress or (lambda what, done: None)
     problem = ""
     try:
-        folder = trusted_cache() / model_key(content + variant.key())
+        folder = trusted_cache(model_key(content + variant.key()))
         if not force and isinstance(loaded := _load(folder, start, variant), NativeModel):
             tell("loaded from the cache", 1.0)
             return loaded

@@ -152,7 +152,9 @@ class RunLog:
             "begun": time.monotonic(),
         }
         rows = self.path.with_name(f".{self.path.name}.{os.getpid()}.{self.number}.rows")
-        self._file: BinaryIO = rows.open("wb")
+        # in a folder of all users, another one could make a link of this name
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        self._file: BinaryIO = os.fdopen(os.open(rows, flags, 0o666), "wb")
         self._rows_path = rows
         self._file.write(json.dumps(header).encode() + b"\n")
         self._file.flush()

@@ -170,3 +170,15 @@ def test_the_number_of_values_is_checked(tmp_path):
     log = RunLog(tmp_path / "run.npz", {"time": None, "q": 2})
     with pytest.raises(ShapeError, match="time"):
         log.append(1.0)
+
+
+def test_a_link_in_the_place_of_unfinished_rows_is_not_followed(tmp_path):
+    (tmp_path / "kept").write_text("kept")
+    for name in ("kept", "made"):
+        link = tmp_path / f".run.npz.{os.getpid()}.1.rows"
+        link.symlink_to(tmp_path / name)
+        with pytest.raises(OSError, match="symbolic links"):
+            RunLog(tmp_path / "run.npz", {"time": None})
+        link.unlink()
+    assert (tmp_path / "kept").read_text() == "kept"
+    assert os.listdir(tmp_path) == ["kept"]

@@ -35,6 +35,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from cards_core.errors import UnknownNameError
+from cards_core.files import ProcessFolder
 from cards_hardware.errors import HardwareError
 from cards_hardware.hil.firmware_build import TARGETS, build
 from cards_hardware.hil.processes import spawn, stop
@@ -217,7 +218,8 @@ class Emulator:
         self._drive_socket = drive_socket
         # short: paths of sockets must fit in 107 bytes
         place = "/tmp" if len(tempfile.gettempdir()) > MAX_FOLDER_NAME else None
-        self._private = Path(tempfile.mkdtemp(prefix="cards-board-", dir=place))
+        self._own = ProcessFolder("board", place)
+        self._private = self._own.path
         # absolute, because the emulator is started in that folder
         self.folder = (folder or self._private / "kept").absolute()
         self.port = self._private / "port"
@@ -253,7 +255,7 @@ class Emulator:
         if self._pty is not None:
             self._pty.close()
             self._pty = None
-        shutil.rmtree(self._private, ignore_errors=True)
+        self._own.close()
 
     def start(self) -> None:
         """Switch the board on, again after `kill`; parameters are those of the folder.

@@ -63,15 +63,15 @@ def build(target: str) -> Path:
     compiler = _compiler(target)
     if shutil.which("make") is None:
         raise HardwareError(f"firmware for {target}: make is missing (apt install make)")
+    name = f"firmware/{target}-{_key(sources, target, compiler)}"
     try:
-        parent = trusted_cache() / "firmware"
+        folder = trusted_cache(name)
     except OSError as error:
         raise HardwareError(f"firmware for {target}: the cache cannot be used: {error}") from None
-    folder = parent / f"{target}-{_key(sources, target, compiler)}"
     program = folder / TARGETS[target]
     if program.is_file():
         return program
-    with build_folder(parent) as work:
+    with build_folder(folder.parent) as work:
         _make(sources, target, compiler, work)
         publish(work, folder, lambda done: (done / TARGETS[target]).is_file())
     return program

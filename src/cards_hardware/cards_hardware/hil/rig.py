@@ -9,11 +9,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from cards_core.errors import DescriptionError
-from cards_core.files import inside
+from cards_core.files import ProcessFolder, inside
 from cards_core.formats import load
 from cards_hardware.boards.board import Board
 from cards_hardware.boards.layout import BoardLayout, Layout, read_layout
@@ -91,11 +89,12 @@ class Rig:
         self._say = say
         self._robot = load(robot)
         self._boards = boards or self._robot.name
+        self.layout = self._first_layout()
         # sockets have short names only: their path must fit in 107 bytes. In memory, because
         # replacing a file on a disk may take 100 ms, and the plant writes its status there
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        self._sockets = Path(tempfile.mkdtemp(prefix="cards-hil-", dir=memory))
-        self.layout = self._first_layout()
+        self._private = ProcessFolder("hil", memory)
+        self._sockets = self._private.path
         tree = self._robot.tree
         self._wiring = tuple(
             BoardWiring(
@@ -271,7 +270,7 @@ class Rig:
             self._stack.close()
         finally:
             self.stop_plant()
-            shutil.rmtree(self._sockets, ignore_errors=True)
+            self._private.close()
 
 
 def _hurry(emulator: Emulator) -> None:

@@ -8,6 +8,7 @@ must come from the page itself. See ``docs/security.md``.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import ipaddress
@@ -17,11 +18,14 @@ import re
 import secrets
 import socket
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from cards_core.errors import CardsError
+from cards_core.files import private_file
+from cards_core.permissions import private_folder
 
 LOG = logging.getLogger(__name__)
 
@@ -120,11 +124,30 @@ def page_url(host: str, port: int, given: str | None = None) -> str:
     return f"http://{name}:{port}/?{PARAMETER}={given}"
 
 
+def tell_link(url: str, spectator_url: str) -> Path:
+    """Tell the links of a node's page to who started the node, and to nobody else.
+
+    Not in a log: others read it, and everybody in the network the topic ``/rosout``. The links
+    are written to the terminal of the process, however its output is redirected, if it has one.
+
+    Returns:
+        A file with the links that this user alone can read.
+    """
+    text = f"{url}\n" if read_only() else f"{url}\nspectators: {spectator_url}\n"
+    name = f"page-{page_port(url)}"
+    with open(private_file(name), "w", encoding="utf-8") as stream:
+        stream.truncate(0)  # it may be that of a process that was killed
+        stream.write(text)
+    with contextlib.suppress(OSError), open("/dev/tty", "w", encoding="utf-8") as terminal:
+        terminal.write(f"open {text}")
+    return private_folder() / name
+
+
 def page_port(url: str) -> int:
     """Return the port in the address of a page. Raises `CardsError` if it has none."""
     port = urlsplit(url).port
     if port is None:
-        raise CardsError(f"{url} has no port (expected: the address of a page)")
+        raise CardsError(f"{url.partition('?')[0]} has no port (expected: the address of a page)")
     return port
 
 
@@ -153,7 +176,7 @@ class Access:
     """
 
     host: str
-    token: str
+    token: str = field(repr=False)  # what is printed of objects ends up in logs
 
     def role(self, path: str, host: str | None, origin: str | None, *, socket: bool) -> Role:
         """Return what a request may do.

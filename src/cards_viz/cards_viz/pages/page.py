@@ -26,7 +26,7 @@ from cards_core.checks import check_kind
 from cards_core.errors import CardsError
 from cards_viz.pages.access import Access, page_url, spectator_token, token
 from cards_viz.pages.guard import draws_in_software, guarded_server, minimize, window_width
-from cards_viz.pages.ports import is_reserved, reserve
+from cards_viz.pages.ports import is_kept, is_reserved, reserve
 from cards_viz.pages.scene import Camera, light_plainly
 
 LOG = logging.getLogger(__name__)
@@ -171,6 +171,12 @@ class Page(ABC, Generic[ShownT]):
         self._stop = threading.Event()
         chosen = free_port(host, port)
         if port not in (0, chosen):
+            if is_kept(port):
+                # who took it may have got the token from a browser, and would command this page
+                raise PortError(
+                    f"port {port} of {host} was kept for this page, whose link has been told, and "
+                    "another program has taken it (expected: start again, with another --port)"
+                )
             LOG.warning("port %d is in use: the view is on port %d instead", port, chosen)
         access = Access(host, token())
         self.server = guarded_server(host, chosen, label, access)

@@ -19,13 +19,18 @@ _held: dict[int, int] = {}
 
 def is_reserved(port: int) -> bool:
     """Tell whether a process that is no parent of this one has reserved a port."""
-    if port in _held or str(port) in os.environ.get(VARIABLE, "").split(","):
+    if port in _held or is_kept(port):
         return False
     lock = claim(_name(port), shared=True)
     if lock is None:
         return True
     os.close(lock)
     return False
+
+
+def is_kept(port: int) -> bool:
+    """Tell whether this process, or a parent of it, has reserved a port, and told its link."""
+    return str(port) in os.environ.get(VARIABLE, "").split(",")
 
 
 def reserve(port: int) -> bool:

@@ -3,7 +3,10 @@
 import contextlib
 import http.client
 import logging
+import os
+import pty
 import socket
+import sys
 import time
 from urllib.parse import urlsplit
 
@@ -317,3 +320,56 @@ def test_a_viser_that_cannot_be_guarded_serves_nothing(planar_2r, monkeypatch):
     monkeypatch.setattr(guard, "_completed", nothing)
     with pytest.raises(CardsError, match="would let anybody command"):
         guard.guarded_server("127.0.0.1", 0, "x", HERE)
+
+
+LINK = f"http://127.0.0.1:8123/?token={TOKEN}"
+
+
+@pytest.fixture
+def session(tmp_path, monkeypatch):
+    folder = tmp_path / "session"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    monkeypatch.delenv(access.READ_ONLY, raising=False)
+    return folder
+
+
+def test_the_link_of_a_node_is_in_a_file_for_this_user(session, monkeypatch):
+    before = os.umask(0)
+    try:
+        file = access.tell_link(LINK + "a" * 50, "http://127.0.0.1:8123/?token=s")
+        assert access.tell_link(LINK, "http://127.0.0.1:8123/?token=s") == file
+    finally:
+        os.umask(before)
+    assert file == session / "cards" / "page-8123"
+    assert file.read_text() == f"{LINK}\nspectators: http://127.0.0.1:8123/?token=s\n"
+    assert file.stat().st_mode & 0o777 == 0o600
+    monkeypatch.setenv(access.READ_ONLY, "1")
+    assert access.tell_link("http://a:8123/?token=s", "http://a:8123/?token=s") == file
+    assert file.read_text() == "http://a:8123/?token=s\n"
+
+
+def test_the_terminal_shows_the_link_wherever_the_output_goes(session):
+    program = f"from cards_viz.pages.access import tell_link; tell_link({LINK!r}, 'x')"
+    child, terminal = pty.fork()
+    if child == 0:  # it has a terminal, but no output there
+        os.dup2(0, 9)  # which stays as long as somebody has it
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in range(3):
+            os.dup2(nothing, descriptor)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        os.execve(sys.executable, [sys.executable, "-c", program], environment)
+    shown = b""
+    with contextlib.suppress(OSError):  # Linux: the other end is closed
+        while part := os.read(terminal, 4096):
+            shown += part
+    os.close(terminal)
+    assert os.waitpid(child, 0)[1] == 0
+    assert f"open {LINK}" in shown.decode()
+
+
+def test_what_is_printed_of_objects_has_no_token():
+    assert TOKEN not in repr(access.Access("127.0.0.1", TOKEN))
+    with pytest.raises(CardsError, match="has no port") as error:
+        access.page_port(f"http://127.0.0.1/?token={TOKEN}")
+    assert TOKEN not in str(error.value)

@@ -89,6 +89,22 @@ def test_nodes_of_a_demo_take_the_port_that_it_keeps(other, monkeypatch):
     assert int(found.stdout) == wanted
 
 
+def test_a_page_whose_link_was_told_goes_nowhere_else(planar_2r):
+    """Who has taken its port has the token of whoever opened the link."""
+    from cards_viz.muscles.page import MusclePage
+
+    wanted = reserved_port("127.0.0.1", unused_port())
+    with socket.socket() as squatter:
+        squatter.bind(("127.0.0.1", wanted))
+        squatter.listen()
+        with pytest.raises(PortError, match=f"port {wanted} .*another program has taken it"):
+            MusclePage(planar_2r, None, port=wanted)
+        os.close(ports._held.pop(wanted))
+        os.environ[ports.VARIABLE] = ""
+        with MusclePage(planar_2r, None, port=wanted) as page:  # nobody was told
+            assert page.port != wanted
+
+
 def test_where_all_ports_are_taken_it_is_said(monkeypatch):
     monkeypatch.setattr("cards_viz.pages.page.is_reserved", lambda _port: True)
     with pytest.raises(PortError, match=r"ports 8080 to 8099 of 127\.0\.0\.1 are all in use"):

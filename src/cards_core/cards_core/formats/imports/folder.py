@@ -12,18 +12,17 @@ one under another name; the next import puts it back.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from cards_core.errors import CardsError
-from cards_core.files import backup_names, inside, making
+from cards_core.files import backup_names, inside, locked_folder, making
 from cards_core.formats.imports.source_file import (
     KEY,
     REPORT,
@@ -72,7 +71,7 @@ def write_import_folder(
             _mend(parent, target)
             _check_target(target, source, force=force, other_name=other_name)
             work = Path(tempfile.mkdtemp(prefix=f".{name}{_WORK}", dir=parent))
-            with _held(work):
+            with locked_folder(work):
                 _put(fill, work, target, kept, source)
     except OSError as error:
         raise CardsError(f"{parent}: cannot be written: {error.strerror or error}") from None
@@ -232,29 +231,13 @@ def _link(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> Non
 # What a killed process left --------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def _held(work: Path) -> Iterator[None]:
-    """Hold a folder of work, so that other imports know that it is in use."""
-    descriptor = os.open(work, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
 def _mend(parent: Path, target: Path) -> None:
     """Put back a folder that a killed import had moved aside, and delete what it left."""
     form = re.compile(re.escape(f".{target.name}{_WORK}") + "[a-z0-9_]{8}")
     for work in [path for path in parent.iterdir() if form.fullmatch(path.name)]:
-        descriptor = os.open(work, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # not those of an import that runs, nor what another user put there
+        with contextlib.suppress(BlockingIOError, PermissionError), locked_folder(work):
             _clear(work, target)
-        except BlockingIOError:
-            pass  # of an import that runs
-        finally:
-            os.close(descriptor)
 
 
 def _clear(work: Path, target: Path) -> None:
