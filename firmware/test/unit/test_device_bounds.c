@@ -1160,3 +1160,28 @@ TEST(bounds_of_a_measured_housing)
     CHECK_NEAR(channel->thermal.core, 50.0F, 0.1F);
     CHECK(channel->warmed);
 }
+
+TEST(bounds_of_pressure_commands)
+{
+    /* there are no pneumatics, in no state */
+    const enum machine_state states[] = {STATE_DISARMED, STATE_ACTIVE, STATE_ESTOP};
+    uint32_t i;
+
+    for (i = 0U; i < 3U; i++) {
+        rig_go(states[i]);
+        rig_send((uint8_t)MLP_TYPE_CMD_PRESSURE, (const uint8_t *)"", 0U);
+        CHECK_EQUAL(rig_answer(), MLP_ACK_UNKNOWN);
+    }
+}
+
+TEST(bounds_of_a_clock_that_takes_its_time)
+{
+    /* a processor is faster than a microsecond: the self-test waits for the clock, not for ever */
+    rig_ready();
+    fake.clock_lazy = 1000U;
+    CHECK(protection_self_test(&rig.device));
+    fake.clock_stands = true;
+    CHECK(!protection_self_test(&rig.device));
+    fake.clock_stands = false;
+    CHECK(protection_self_test(&rig.device));
+}
