@@ -33,6 +33,7 @@ struct fake_board {
     uint64_t now_us;
     uint32_t calls; /* of the clock, each takes a microsecond */
     bool clock_stands;
+    uint32_t clock_lazy; /* calls during which it stands, before it goes on */
     uint8_t host_in[FAKE_LINK_SIZE]; /* to the device */
     size_t host_in_first;
     size_t host_in_used;

@@ -706,3 +706,33 @@ TEST(setup_events_of_changes)
     CHECK_EQUAL(rig_answer(), MLP_ACK_STATE);
     CHECK(!rig.device.relax_requested);
 }
+
+TEST(calibrate_that_is_refused_changes_nothing)
+{
+    rig_ready();
+    rig_run(100U);
+    rig_forget();
+    CHECK_EQUAL(send_calibrate(MLP_CALIBRATE_TENSION_ZERO, 8U, 0), MLP_ACK_RANGE);
+    CHECK(rig.device.sensors.muscle[0].sense.tension_valid);
+    CHECK(rig.device.sensors.muscle[0].sense.length_valid);
+    CHECK_EQUAL(send_calibrate(9U, 1U, 0), MLP_ACK_UNKNOWN);
+    CHECK(rig.device.sensors.muscle[0].sense.tension_valid);
+    rig_run(3U);
+    CHECK(!rig_saw(MLP_EVENT_CALIBRATED));
+    rig_go(STATE_ARMED);
+    rig_forget();
+    CHECK_EQUAL(send_calibrate(MLP_CALIBRATE_TENSION_ZERO, 1U, 0), MLP_ACK_STATE);
+    CHECK(rig.device.sensors.muscle[0].sense.tension_valid);
+    rig_run(3U);
+    CHECK(!rig_saw(MLP_EVENT_CALIBRATED));
+}
+
+TEST(setup_event_of_what_is_dropped)
+{
+    rig_ready();
+    rig_set((uint16_t)MLP_PARAM_LENGTH_OFFSET, 0U, 5);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    rig_hello(77U);
+    rig_run(3U);
+    CHECK(rig_saw_value(MLP_EVENT_REVERTED, 0));
+}

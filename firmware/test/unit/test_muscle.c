@@ -1388,3 +1388,42 @@ TEST(muscle_rate_limit_never_raises)
     CHECK_NEAR(plant.muscle.desired, 1.0F, 0.0F);
     CHECK_EQUAL(plant.muscle.limits & MUSCLE_LIMIT_RATE, MUSCLE_LIMIT_RATE);
 }
+
+TEST(muscle_current_at_its_bound)
+{
+    /* I_max and no more, however much of the budget of I2t is left */
+    const float spent[] = {0.0F, 0.25F, 0.5F, 0.75F};
+    uint32_t i;
+
+    for (i = 0U; i < 4U; i++) {
+        struct plant plant = make(PROFILE_ACT, 0.0F);
+
+        plant.muscle.command = (struct muscle_command){.mode = MUSCLE_TENSION, .tension = 300.0F};
+        plant.muscle.desired = 300.0F;
+        plant.muscle.integral = 2.0F;
+        plant.muscle.i2t = 168.0F * spent[i];
+        plant.sense.current = 4.0F;
+        plant.sense.tension = -3000.0F;
+        CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F), 10.0F, 1e-4F);
+        CHECK_EQUAL(plant.muscle.limits & MUSCLE_LIMIT_I2T, 0);
+        plant.sense.tension = 5000.0F;
+        plant.muscle.integral = -2.0F;
+        CHECK_NEAR(muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F), -10.0F, 1e-4F);
+    }
+}
+
+TEST(muscle_stop_with_an_error_of_the_safe_tension)
+{
+    const float measured[] = {20.0F, 0.0F};
+    uint32_t i;
+
+    for (i = 0U; i < 2U; i++) { /* as much as T_safe is near enough to integrate */
+        struct plant plant = make(PROFILE_ACT, 0.0F);
+
+        muscle_set_profile(&plant.muscle, PROFILE_STOP, 0.0F);
+        plant.muscle.integral = 0.5F;
+        plant.sense.tension = measured[i];
+        (void)muscle_step(&plant.muscle, &limits, &gains, &plant.sense, 1.0F);
+        CHECK_NEAR(plant.muscle.integral, 0.5F + (0.0004F * (10.0F - measured[i])), 1e-6F);
+    }
+}
