@@ -31,15 +31,16 @@ static void take(struct drive *drive, const struct mlp_frame *frame, uint8_t mus
         return;
     }
     drive->answered = true;
+    if (drive->known && (state.tick == drive->state.tick)) {
+        /* two commands within a millisecond: nothing new; a gap makes it no newer */
+        drive->repeats = count32(drive->repeats);
+        if (drive->repeats < MOST_REPEATS) {
+            drive->silent = 0U;
+        } /* else they say the same for ever: who repeats himself is as good as silent */
+        return;
+    }
     if (drive->ever) {
         ticks = (uint16_t)(state.tick - drive->state.tick);
-        if (ticks == 0U) { /* two commands within a millisecond: nothing new */
-            drive->repeats = count32(drive->repeats);
-            if (drive->repeats < MOST_REPEATS) {
-                drive->silent = 0U;
-            } /* else they say the same for ever: who repeats himself is as good as silent */
-            return;
-        }
     }
     drive->repeats = 0U;
     drive->silent = 0U;
@@ -49,6 +50,7 @@ static void take(struct drive *drive, const struct mlp_frame *frame, uint8_t mus
     drive->state = state;
     drive->fresh = true;
     drive->ever = true;
+    drive->known = true;
 }
 
 /* Damaged frames per second, by the decoder's counters. */

@@ -22,6 +22,7 @@ struct drive {
     uint32_t ticks;  /* between this and the last answer, by their tick numbers; >= 1 */
     uint32_t silent; /* ticks without an answer, 0: it came in this tick */
     bool ever;       /* there was an answer since the last silence */
+    bool known;      /* there was one at all */
     bool answered;   /* any good answer came, be it a repeated one */
     uint32_t repeats; /* answers in a row with the number of the last one */
     uint8_t seq;

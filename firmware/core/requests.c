@@ -145,7 +145,10 @@ static void state_request(struct device *device, const struct mlp_frame *frame)
         break;
     case (uint8_t)MLP_REQUEST_RELAX:
         code = plain(device, INPUT_RELAX);
-        device->relax_requested = device->relax_requested || (code == (uint8_t)MLP_ACK_OK);
+        /* of the host that armed: another one does not keep the drives on by asking */
+        device->relax_requested =
+            device->relax_requested || ((code == (uint8_t)MLP_ACK_OK) &&
+                                        (device->session.nonce == device->session.armer));
         break;
     case (uint8_t)MLP_REQUEST_CLEAR:
         code = clear(device, message.token, &detail);

@@ -112,6 +112,7 @@ size_t board_drive_read(uint8_t *data, size_t size)
 static void answer(void)
 {
     static struct mlp_drive_state state;
+    static uint16_t tick;
     struct mlp_header header = {.type = (uint8_t)MLP_TYPE_DRIVE_STATE};
     uint8_t payload[MLP_DRIVE_STATE_MAX_PAYLOAD];
     uint8_t wire[MLP_WIRE_SIZE(MLP_DRIVE_STATE_MAX_PAYLOAD)];
@@ -122,7 +123,10 @@ static void answer(void)
     state.muscles =
         (fake.answer_muscles == 255U) ? fake.command.muscles : fake.answer_muscles;
     state.joints = fake.answer_joints;
-    state.tick = fake.command.tick;
+    if (!fake.drive_repeats) {
+        tick = fake.command.tick;
+    }
+    state.tick = tick;
     state.vbus = fake.vbus;
     for (i = 0U; (i < fake.command.muscles) && (i < MLP_MAX_MUSCLES); i++) {
         struct fake_muscle *muscle = &fake.muscle[i];
@@ -205,6 +209,7 @@ bool board_flash_write(uint8_t slot, const uint8_t *data, size_t size)
     size_t i;
 
     fake.flash_writes++;
+    fake.now_us += fake.flash_us;
     for (i = 0U; i < 2U * FAKE_SLOT_SIZE; i++) {
         const bool erasing = i < FAKE_SLOT_SIZE;
         const size_t at = erasing ? i : (i - FAKE_SLOT_SIZE);

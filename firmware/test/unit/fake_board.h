@@ -45,6 +45,7 @@ struct fake_board {
     bool drive_silent; /* no answers */
     bool drive_damage; /* a byte of every answer is wrong */
     bool drive_full;   /* commands find no room */
+    bool drive_repeats; /* every answer is for the same tick */
     struct mlp_drive_command command; /* the last one */
     struct mlp_header command_header; /* its header */
     uint32_t commands;
@@ -57,6 +58,7 @@ struct fake_board {
     uint8_t flash[BOARD_FLASH_SLOTS][FAKE_SLOT_SIZE];
     long flash_cut; /* bytes until the power fails, < 0: it stays; erasing counts as well */
     bool flash_unreadable;
+    uint64_t flash_us; /* a write takes so long */
     uint32_t flash_writes;
     bool motor_power;
     uint32_t motor_power_calls;

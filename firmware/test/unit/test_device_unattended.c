@@ -162,6 +162,20 @@ TEST(unattended_relax_of_another_host)
     CHECK_EQUAL(fake.command.enable, 0);
 }
 
+TEST(unattended_relax_prolonged_by_another_host)
+{
+    /* who did not arm may ask for RELAX, and live: the drives go off all the same */
+    rig_go(STATE_ACTIVE);
+    rig_hello(99U);
+    rig_run(1U);
+    CHECK_EQUAL(rig_state(), STATE_RELAX);
+    rig_request((uint8_t)MLP_REQUEST_RELAX, 0U);
+    CHECK_EQUAL(rig_answer(), MLP_ACK_OK);
+    rig_run(1100U);
+    CHECK_EQUAL(rig_state(), STATE_DISARMED);
+    CHECK_EQUAL(fake.command.enable, 0);
+}
+
 TEST(drives_lost_in_an_emergency_stop)
 {
     rig_go(STATE_ESTOP);

@@ -106,6 +106,15 @@ TEST(drive_says_the_same_for_ever)
         exchange(2U);
     }
     CHECK(drive.silent >= 5); /* measurements that stand still are none */
+    fake.drive_silent = true; /* nor are they after a gap */
+    for (i = 0U; i < 10U; i++) {
+        exchange(2U);
+    }
+    fake.drive_silent = false;
+    exchange(2U);
+    CHECK(drive.answered);
+    CHECK(!drive.fresh);
+    CHECK(drive.silent >= 5);
     exchange(3U);
     CHECK_EQUAL(drive.silent, 0);
     CHECK(drive.fresh);
