@@ -735,4 +735,9 @@ TEST(setup_event_of_what_is_dropped)
     rig_hello(77U);
     rig_run(3U);
     CHECK(rig_saw_value(MLP_EVENT_REVERTED, 0));
+    CHECK(!rig.device.limits.loaded); /* they were loaded for what is gone */
+    rig.ident.nonce = 77U;
+    rig_arm();
+    CHECK_EQUAL(rig.ack.code, MLP_ACK_STATE);
+    CHECK_EQUAL(rig.ack.detail, DETAIL_FAULT + 2U);
 }
