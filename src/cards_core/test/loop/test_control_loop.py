@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cards_core.control import ControlModel, make_controller
+from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_core.loop.control_loop import ControlLoop
 from cards_core.robot.state import RobotState
@@ -184,3 +185,17 @@ def test_a_reference_over_a_topic_is_not_judged_and_a_held_place_is(model):
     step(loop, STEP, START, np.zeros(2))
     loop.record(1.0, 0)
     assert loop.tally.facts().tracking == ()
+
+
+def test_what_is_no_state_of_the_robot_is_refused_before_its_controller_sees_it(model):
+    loop = make_loop(model, None)
+    for q, qd, message in (
+        (np.zeros(3), np.zeros(2), r"q of the state has shape \(3,\) \(expected: \(2,\)"),
+        (np.zeros(2), np.zeros(1), r"qd of the state has shape \(1,\) \(expected: \(2,\)"),
+        ([0.0, 0.0], np.zeros(2), "q of the state"),
+    ):
+        with pytest.raises(CardsError, match=message):
+            loop.step(RobotState(0.0, q, qd))
+    with pytest.raises(CardsError, match="the state"):
+        loop.step(None)
+    assert loop.steps == 0

@@ -11,7 +11,7 @@ from cards_core.control import ControlModel, make_controller
 from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
 from cards_core.loop.control_loop import ControlLoop
-from cards_core.loop.preview import LOOK_STEP, SLOWER, preview
+from cards_core.loop.preview import LOOK_STEP, SLOWER, _ideal, preview
 from cards_core.robot.state import RobotState
 from cards_core.trajectories import PointToPoint
 from cards_core.trajectories.library import read_reference
@@ -160,3 +160,14 @@ def test_shipped_references_can_be_done():
     controller = make_controller("ctc_operational", model, kp=2000.0, kd=90.0)
     loop = ControlLoop(controller, flower, approach_speed=0.25)
     assert preview(loop, start(robot.tree.home), duration=8.0) == ()
+
+
+def test_the_ideal_robot_stops_at_the_limits_of_its_joints(model):
+    upper = model.dynamics.tree.upper
+    begin = np.array([upper[0] - 0.2, 0.0])
+    loop = joint_loop(model, None)
+    away = PointToPoint(begin, [upper[0] + 0.5, 0.0], 1.0)
+    places = np.array([(*s.q, *s.qd) for s in _ideal(loop, away, start(begin), 1.5)])
+    assert places[:, 0].max() == upper[0]
+    assert places[-1, 0] == upper[0]
+    assert abs(places[-1, 2]) == 0.0

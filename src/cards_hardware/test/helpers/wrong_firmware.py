@@ -83,7 +83,9 @@ WRONG = {
         "device.c", "(silence >= device->settings.heartbeat_us)", "false"
     ),
     "commands are never gone": Fault(
-        "device.c", "late_command(device, INPUT_COMMAND_DISARM,", "late_command(device, INPUT_RELAX,"
+        "device.c",
+        "late_command(device, INPUT_COMMAND_DISARM,",
+        "late_command(device, INPUT_RELAX,",
     ),
     "a save that failed counts as one": Fault(
         "parameters.c",
