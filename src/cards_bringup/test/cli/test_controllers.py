@@ -72,7 +72,7 @@ def test_parameters_are_those_that_the_class_declares(capsys, kind):
         assert (row["unit"], row["live"], row["length"]) == (spec.unit, spec.live, spec.length)
         assert row["description"] == spec.description
     assert rows["kp"]["lower"] == 0.0
-    assert rows["kp"]["upper"] is None
+    assert rows["kp"]["upper"] == pytest.approx(2.5e11)
     assert rows["kp"]["default"] == [400.0] * rows["kp"]["length"]
     assert rows["solver"]["range"] == "daqp | osqp"
     assert "approach_speed" in [row["name"] for row in found["shared_parameters"]]
