@@ -346,9 +346,10 @@ def vector(
     if not good.all():
         bad = int(np.argmin(good))
         relation = ">" if strict else ">="
+        most = f" and <= {maximum:g}" if abs(out[bad]) > maximum else ""
         raise ParameterError(
             f"{what} of '{names[bad]}' is {out[bad]}; expected a finite number "
-            f"{relation} {minimum:g} and <= {maximum:g}"
+            f"{relation} {minimum:g}{most}"
         )
     return out
 

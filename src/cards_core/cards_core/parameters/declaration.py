@@ -241,10 +241,10 @@ class Parameter:
         if not self.infinite:
             good &= np.abs(array) <= LARGEST
         if not np.all(good):
-            finite, most = ("", math.inf) if self.infinite else ("finite, ", LARGEST)
-            limits = f"{max(self.lower, -most):g} .. {min(self.upper, most):g}"
+            finite = "" if self.infinite else f"finite, {_size(array)}"
+            limits = f"{self.lower:g} .. {self.upper:g}"
             if math.isfinite(self.above):
-                limits = f"> {self.above:g}, <= {min(self.upper, most):g}"
+                limits = self.range_text
             raise self._wrong(value, f"{finite}{limits}")
 
     def _wrong(self, value: Any, expected: str) -> ParameterError:
@@ -260,6 +260,12 @@ class Parameter:
         if self.default is None or isinstance(self.default, bool | int | float | str):
             return self.default
         return [float(x) for x in self.default] if self.kind is None else list(self.default)
+
+
+def _size(array: np.ndarray) -> str:
+    """Return what is expected of the size of numbers, if that is what is wrong."""
+    over = np.isfinite(array) & (np.abs(array) > LARGEST)
+    return f"size up to {LARGEST:g}, " if over.any() else ""
 
 
 def parameter(
