@@ -401,7 +401,9 @@ def _simulate_muscles(
             pacer = Pacer(stepped.dt) if real_time else None
             pairs = [(host, controllers.get(name)) for name, host in robots.items()]
             end = pairs[0][0].state.time + duration
-            wall = run_closed_loops(pairs, stepped.step, end, pacer=pacer, on_time=on_time)
+            wall = run_closed_loops(
+                pairs, stepped.step, end, period=stepped.dt, pacer=pacer, on_time=on_time
+            )
         finally:
             for host in robots.values():
                 host.close()

@@ -163,6 +163,9 @@ class SimulatorNode(Node):
         """Apply the muscles to the step that begins; called while paused, too."""
         self.cost.begin()
         self._info = info
+        if info.dt:
+            shown = info.dt if self._lockstep else max(info.dt, self._period)
+            self.models.states_every(seconds(shown))
         if info.paused:
             self._delay.interrupt()
         if not self._started:

@@ -25,6 +25,7 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
 from cards_core.control.interface import ControlOutput
+from cards_core.errors import ParameterError
 from cards_core.loop.control_setup import make_control_loop
 from cards_core.loop.model_agreement import ACCEPT
 from cards_core.loop.model_identity import identity_of
@@ -213,7 +214,8 @@ class ControllerNode(Node):
             if not self._muscles.read(self._state, sample.stamp):
                 self._await_muscles(data, sample.stamp)
                 return
-        except JointSetError as error:
+            self._judge_gains()
+        except (JointSetError, ParameterError) as error:
             self._refuse(str(error))
             return
         self.problem = ""
@@ -258,9 +260,15 @@ class ControllerNode(Node):
         for (publisher, _), message in zip(self._commands, messages, strict=True):
             publisher.publish(message)
 
+    def _judge_gains(self) -> None:
+        """Raise `ParameterError` if the gains are not stable with the period of the states."""
+        self._settled = self.models.settled()
+        if (period := self.models.period) not in (None, self.controller.period):
+            self.controller.set_period(period)
+
     def _may_command(self) -> bool:
         """Tell whether the models allow to command; wait for those that have not spoken yet."""
-        if not self.models.settled():
+        if not self._settled:
             return False
         if self.models.refusal or self.models.unready:
             self._compare_models()

@@ -92,6 +92,11 @@ class ModelTopic:
         if self._agreement is not None and self._agreement.own.ready != ready:
             self._say(replace(self._agreement.own, ready=ready))
 
+    def states_every(self, period: float) -> None:
+        """Say the time from one state of the node, a host, to the next [s], if that changed."""
+        if self._agreement is not None and self._agreement.own.period != period:
+            self._say(replace(self._agreement.own, period=period))
+
     def _say(self, own: Announcement) -> None:
         assert self._agreement is not None
         self._agreement.own = own
@@ -151,6 +156,11 @@ class ModelTopic:
         heard = self._agreement.others >= self._publishers()
         self._settled = heard or now - self._first > PATIENCE
         return self._settled
+
+    @property
+    def period(self) -> float | None:
+        """Period of the host's states, [s]; None: no host has said it."""
+        return None if self._agreement is None else self._agreement.period
 
     @property
     def unready(self) -> str:

@@ -258,6 +258,67 @@ def test_gains_change_while_running_and_wrong_ones_are_refused(domain, probe):
         assert thread.node.controller.gains.kp.tolist() == [400.0, 900.0]
 
 
+def announce(probe, robot=ROBOT, period=1e-3):
+    """Say as a host which model there is, and how often states come."""
+    host = ModelTopic(probe.node, "host", identity_of(robot))
+    host.states_every(period)
+    return host
+
+
+@pytest.mark.parametrize("name", ["kp", "kd"])
+def test_gains_that_the_period_of_the_host_does_not_allow_are_refused(domain, probe, name):
+    announce(probe)
+    with joint_node(domain, kp=[2000.0, 2000.0], kd=[90.0, 90.0]) as thread:
+        node = thread.node
+
+        def put(**values):
+            wanted = [Parameter(n, value=v).to_parameter_msg() for n, v in values.items()]
+            answer = probe.call(SetParameters, "ctc_joint/set_parameters", parameters=wanted)
+            return answer.results
+
+        first = ask(probe, state(0))
+        assert node.controller.period == 1e-3
+        beyond = 3e5 if name == "kp" else 1001.0
+        for value in (1e308, 1e12, beyond, math.inf, math.nan):
+            (result,) = put(**{name: [value, value]})
+            assert not result.successful
+            assert name in result.reason
+        assert "period of 1 ms" in put(**{name: [beyond] * 2})[0].reason
+        assert node.controller.gains.kp.tolist() == [2000.0, 2000.0]
+        assert node.controller.gains.kd.tolist() == [90.0, 90.0]
+        assert node.parameters["kp"].tolist() == [2000.0, 2000.0]
+        assert node.parameters["kd"].tolist() == [90.0, 90.0]
+        assert list(ask(probe, state(0)).effort) == list(first.effort)
+        # one at a time, in the order in which each pair is stable
+        assert [r.successful for r in put(kp=[1e5, 1e5], kd=[600.0, 600.0])] == [False, True]
+        assert [r.successful for r in put(kp=[1e5, 1e5])] == [True]
+
+
+def test_no_state_is_answered_with_gains_that_the_period_does_not_allow(domain, probe):
+    host = announce(probe)
+    answers = probe.listen(JointState, topics.FORCE_COMMAND)
+    with joint_node(domain, kp=[1e8, 1e8]) as thread:
+        node = thread.node
+        for k in range(3):
+            probe.publish(state(k), topics.JOINT_STATES)
+            probe.until(lambda: "period of 1 ms" in node.problem, "the reason")
+        assert "kp 1e+08" in node.problem
+        assert not answers
+        assert not node.control.steps
+        parameter = Parameter("kp", value=[400.0, 400.0]).to_parameter_msg()
+        answer = probe.call(SetParameters, "ctc_joint/set_parameters", parameters=[parameter])
+        assert answer.results[0].successful
+        ask(probe, state(10))
+        assert not node.problem
+        assert node.controller.period == 1e-3
+        host.states_every(0.05)  # the host steps ten times slower
+        probe.until(lambda: node.models.period == 0.05, "the new period")
+        del answers[:]
+        probe.publish(state(20), topics.JOINT_STATES)
+        probe.until(lambda: "period of 50 ms" in node.problem, "the reason")
+        assert not answers
+
+
 def test_new_gains_answer_the_same_state_anew_but_do_not_begin_anew(domain, probe, tmp_path):
     parameters = {"reference": "there_and_back", "kp": 100.0, "log_dir": str(tmp_path)}
     with joint_node(domain, **parameters) as thread:

@@ -29,6 +29,7 @@ class SimulatedRobot:
         control: When time advances.
         number: Of the robot among those of the world.
         world: Topics of the world.
+        period: From one state to the next, [s].
 
     Attributes:
         node: As given.
@@ -48,6 +49,7 @@ class SimulatedRobot:
         number: int,
         *,
         world: WorldTopics,
+        period: float,
     ) -> None:
         self.node = node
         self.host = placed.host
@@ -59,6 +61,7 @@ class SimulatedRobot:
         robot = self.host.robot
         self.contact_forces = ContactForceTopic(node, self.host.simulator)
         self.models = ModelTopic(node, "host", identity_of(robot), lambda: value[ACCEPT])
+        self.models.states_every(period)
         self.health = HostHealth(node, self.host, self, self.models)
         self.shell = HostShell(
             node, self.host, self.health, models=self.models, description=to_urdf(robot)

@@ -105,6 +105,7 @@ class SimulatorNode(Node):
                 self.control,
                 number,
                 world=self._world_topics,
+                period=self._steps_per_state * dt,
             )
             for number, item in enumerate(simulation.robots)
         )

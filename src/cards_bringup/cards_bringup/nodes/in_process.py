@@ -75,7 +75,7 @@ class InProcessRun:
                 shown.append((robot, control, own))
             mode = self.plan.values["mode"]
             pacer = Pacer(world.dt) if mode in CLOCKED_MODES else None
-            step = world.step
+            step, every = world.step, 1
             if mode == "as_fast_as_possible" and len(pairs) == 1:
                 # controllers see the states that nodes would publish
                 only = simulation.robots[0].host
@@ -88,6 +88,7 @@ class InProcessRun:
                     pairs,
                     step,
                     self.duration,
+                    period=every * world.dt,
                     pacer=pacer,
                     deadlines=mode not in ANSWERED_MODES,
                     on_time=on_time,

@@ -72,7 +72,7 @@ def test_parameters_are_those_that_the_class_declares(capsys, kind):
         assert (row["unit"], row["live"], row["length"]) == (spec.unit, spec.live, spec.length)
         assert row["description"] == spec.description
     assert rows["kp"]["lower"] == 0.0
-    assert rows["kp"]["upper"] is None
+    assert rows["kp"]["upper"] == pytest.approx(2.5e11)
     assert rows["kp"]["default"] == [400.0] * rows["kp"]["length"]
     assert rows["solver"]["range"] == "daqp | osqp"
     assert "approach_speed" in [row["name"] for row in found["shared_parameters"]]
@@ -85,7 +85,7 @@ def test_parameters_as_a_table(capsys):
     lines = [" ".join(line.split()) for line in out.splitlines()]
     assert "parameter unit range default live meaning" in lines
     assert (
-        "kp 1/s^2 >= 0 400 each yes Stiffness of the error, or its symmetric matrix by rows."
+        "kp 1/s^2 0 .. 2.5e+11 400 each yes Stiffness of the error, or its symmetric matrix by rows."
         in lines
     )
     speed = "Maximum speed of the motion to a point received on ~/reference."

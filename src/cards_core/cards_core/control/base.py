@@ -104,6 +104,7 @@ class QpController(Controller):
         self.reference_names = tuple(reference_names)
         self.error_names = tuple(error_names)
         self.gains = Gains(error_names, kp, kd)
+        self._sampled = [self.gains]  # all that the control period bounds
         self.tension_min, self.tension_max = tension_limits(
             dynamics.robot, tension_min, tension_max
         )
@@ -195,10 +196,19 @@ class QpController(Controller):
             kd: Likewise; None is critical damping, ``2 sqrt(kp)``, of a matrix the matrix root.
 
         Raises:
-            ParameterError: Wrong size, not finite, negative or not symmetric; nothing is changed
-                then.
+            ParameterError: Wrong size, not finite, negative or not symmetric, or not stable with
+                the control period (`cards_core.control.sampled_gains`); nothing is changed then.
         """
         self.gains.set(kp, kd)
+
+    def set_period(self, period: float) -> None:
+        """Say how long a command holds; see `Controller.set_period`."""
+        period = number(period, "period", strict=True)
+        for gains in self._sampled:
+            gains.judge(period)
+        self.period = period
+        for gains in self._sampled:
+            gains.period = period
 
     def _add_loads(self, q: Array, qd: Array, torque: Array) -> None:
         """Add to a torque what passive muscles and forces to exert ask for."""

@@ -161,6 +161,10 @@ class CtcOperational(QpController):
         self._limits = _Barriers(tree, limit_rate, limit_margin, unit)
         self._posture = _posture(tree, posture)
         self._posture_gains = Gains(tree.velocity_names, posture_kp, posture_kd, prefix="posture_")
+        # a barrier has the equation of an error with these gains
+        square, twice = limit_rate**2, 2.0 * limit_rate
+        barrier = Gains(("joint limits",), square, twice, prefix="limit_rate as ")
+        self._sampled += [self._posture_gains, barrier]
         names = [muscle.name for muscle in dynamics.robot.muscles]
         hq = vector(acceleration_weight, tree.velocity_names, "acceleration_weight", strict=True)
         force = vector(force_weight, names, "force_weight", strict=True)
@@ -231,9 +235,11 @@ class CtcOperational(QpController):
 
     def change(self, values: Mapping[str, Any]) -> None:
         """Take over gains; see `Controller.change`."""
-        self.set_gains(values["kp"], damping(values["kp"], values["kd"]))
         kp = values["posture_kp"]
-        self.set_posture_gains(kp, damping(kp, values["posture_kd"]))
+        posture = kp, damping(kp, values["posture_kd"])
+        self._posture_gains.checked(*posture)  # before anything is changed
+        self.set_gains(values["kp"], damping(values["kp"], values["kd"]))
+        self.set_posture_gains(*posture)
 
     @property
     def posture(self) -> Array:
@@ -244,7 +250,7 @@ class CtcOperational(QpController):
         """Set the posture's stiffness [1/s^2] and damping [1/s]; None: 2 sqrt(kp).
 
         Raises:
-            ParameterError: Wrong size, not finite or negative; nothing is changed then.
+            ParameterError: As of `set_gains`; nothing is changed then.
         """
         self._posture_gains.set(kp, kd)
 

@@ -20,10 +20,11 @@ import numpy.typing as npt
 
 from cards_core.control.contact_force import ContactForces
 from cards_core.control.model import ControlModel
+from cards_core.control.sampled_gains import SHORTEST_PERIOD, check_stable, kp_bound
 from cards_core.errors import CardsError, ParameterError
 from cards_core.muscles.command import Command
 from cards_core.optimize.qp import QP_INFINITY
-from cards_core.parameters.declaration import ParameterStore
+from cards_core.parameters.declaration import LARGEST, ParameterStore
 from cards_core.robot.actuators import CommandKind
 from cards_core.robot.model import Robot
 from cards_core.robot.state import RobotState
@@ -180,8 +181,10 @@ class Controller(ABC):
             topics for it.
         native: ``yes`` if usual steps are one call of compiled code, else ``no, `` and the reason.
         compiles: False after `step_in_python`.
+        period: From state to state, [s]; None: nobody has said it, see `set_period`.
     """
 
+    period: float | None = None
     allowance: float = 0.0
     signals: tuple[Signal, ...] = ()
     needs_joints: bool = True
@@ -284,6 +287,14 @@ class Controller(ABC):
         self._native = None
         self.native = f"no, {reason}"
 
+    def set_period(self, period: float) -> None:
+        """Say the time from state to state [s]; loops do before the first step if they know it.
+
+        Raises:
+            ParameterError: The present gains are not stable with it. Nothing is changed then.
+        """
+        self.period = number(period, "period", strict=True)
+
     def change(self, values: Mapping[str, Any]) -> None:  # noqa: B027  most have no live ones
         """Take over new values of live parameters.
 
@@ -300,7 +311,13 @@ class Controller(ABC):
 
 
 def vector(
-    value: Setting, names: Sequence[str], what: str, *, minimum: float = 0.0, strict: bool = False
+    value: Setting,
+    names: Sequence[str],
+    what: str,
+    *,
+    minimum: float = 0.0,
+    maximum: float = LARGEST,
+    strict: bool = False,
 ) -> Array:
     """Return a parameter as a vector with one finite entry per name.
 
@@ -309,10 +326,11 @@ def vector(
         names: What the entries belong to, for messages.
         what: Name of the parameter, for messages.
         minimum: Smallest value that is accepted.
+        maximum: Largest size that is accepted.
         strict: True if ``minimum`` itself is not accepted.
 
     Raises:
-        ParameterError: Wrong size, not a number, not finite or too small.
+        ParameterError: Wrong size, not a number, not finite, too small or too large.
     """
     wanted = f"expected one number or {len(names)}: {', '.join(names)}"
     try:
@@ -324,13 +342,14 @@ def vector(
     out = np.empty(len(names))
     out[:] = array
     with np.errstate(invalid="ignore"):
-        good = np.isfinite(out) & ((out > minimum) if strict else (out >= minimum))
+        good = (np.abs(out) <= maximum) & ((out > minimum) if strict else (out >= minimum))
     if not good.all():
         bad = int(np.argmin(good))
         relation = ">" if strict else ">="
+        most = f" and <= {maximum:g}" if abs(out[bad]) > maximum else ""
         raise ParameterError(
             f"{what} of '{names[bad]}' is {out[bad]}; expected a finite number "
-            f"{relation} {minimum:g}"
+            f"{relation} {minimum:g}{most}"
         )
     return out
 
@@ -352,20 +371,21 @@ def number(value: float, what: str, *, minimum: float = 0.0, strict: bool = Fals
     return float(vector(value, [what], what, minimum=minimum, strict=strict)[0])
 
 
-def gain(value: Setting, names: Sequence[str], what: str) -> Array:
+def gain(value: Setting, names: Sequence[str], what: str, maximum: float) -> Array:
     """Return a gain as a vector, shape (k,), or as a symmetric matrix, shape (k, k).
 
     Args:
         value: One number for all, one per name, or a matrix, shape (k, k).
         names: What the entries belong to, for messages.
         what: Name of the parameter, for messages.
+        maximum: Largest size of an entry.
 
     Raises:
         ParameterError: As in `vector`; or the matrix has another shape, is not finite, not
             symmetric, or has a negative eigenvalue.
     """
     if np.ndim(value) != 2:
-        return vector(value, names, what)
+        return vector(value, names, what, maximum=maximum)
     k = len(names)
     try:
         matrix = np.array(value, dtype=float)
@@ -374,8 +394,10 @@ def gain(value: Setting, names: Sequence[str], what: str) -> Array:
     if matrix.shape != (k, k):
         shape = " x ".join(map(str, matrix.shape))
         raise ParameterError(f"{what} is a {shape} matrix; expected {k} x {k}: {', '.join(names)}")
-    if not np.isfinite(matrix).all():
-        raise ParameterError(f"{what} has an entry that is not finite; expected finite numbers")
+    if not (np.abs(matrix) <= maximum).all():
+        raise ParameterError(
+            f"{what} has an entry that is not finite or too large; expected at most {maximum:g}"
+        )
     size = float(np.abs(matrix).max(initial=0.0))
     skew = np.abs(matrix - matrix.T)
     if skew.max(initial=0.0) > 1e-9 * size:
@@ -414,7 +436,10 @@ class Gains:
     Attributes:
         kp: [1/s^2], >= 0; shape (k,): the diagonal of Kp, or (k, k): Kp.
         kd: [1/s], >= 0; likewise, of Kd.
+        period: With which both together are stable, [s]; None: not known, each is bounded alone.
     """
+
+    period: float | None = None
 
     def __init__(
         self, names: Sequence[str], kp: Setting, kd: Setting | None, *, prefix: str = ""
@@ -425,11 +450,21 @@ class Gains:
 
     def set(self, kp: Setting, kd: Setting | None) -> None:
         """Check both, then set both. Raises `ParameterError` and changes nothing."""
-        stiffness = gain(kp, self._names, f"{self._prefix}kp")
+        self.kp, self.kd = self.checked(kp, kd)
+
+    def checked(self, kp: Setting, kd: Setting | None) -> tuple[Array, Array]:
+        """Return what `set` would set. Raises `ParameterError`."""
+        stiffness = gain(kp, self._names, f"{self._prefix}kp", kp_bound(SHORTEST_PERIOD))
         damping = critical_damping(stiffness)
         if kd is not None:
-            damping = gain(kd, self._names, f"{self._prefix}kd")
-        self.kp, self.kd = stiffness, damping
+            damping = gain(kd, self._names, f"{self._prefix}kd", 1.0 / SHORTEST_PERIOD)
+        if self.period is not None:
+            check_stable(stiffness, damping, self.period, self._names, self._prefix)
+        return stiffness, damping
+
+    def judge(self, period: float) -> None:
+        """Raise `ParameterError` if both together are not stable with a control period [s]."""
+        check_stable(self.kp, self.kd, period, self._names, self._prefix)
 
     def stiffen(self, error: Array, out: Array) -> None:
         """Set ``out = Kp error``; the two must not overlap unless Kp is diagonal."""
@@ -486,7 +521,9 @@ def tension_limits(
     # an infinite maximum means "no bound" to the QP
     hard[1] = np.minimum(hard[1], QP_INFINITY)
     low = hard[0] if minimum is None else vector(minimum, names, "tension_min")
-    high = hard[1] if maximum is None else vector(maximum, names, "tension_max")
+    high = hard[1]
+    if maximum is not None:
+        high = vector(maximum, names, "tension_max", maximum=QP_INFINITY)
     for what, given in (("tension_min", low), ("tension_max", high)):
         outside = (given < hard[0]) | (given > hard[1])
         if outside.any():

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cards_core.control.interface import Controller, critical_damping
+from cards_core.control.sampled_gains import SHORTEST_PERIOD, kp_bound
 from cards_core.errors import ParameterError
 from cards_core.optimize.qp import QP_INFINITY
 from cards_core.optimize.qp_backends import QP_SOLVERS
@@ -57,6 +58,7 @@ def stiffness_parameter(
         f"Stiffness of {what}{_MATRIX if square else ''}.",
         "1/s^2",
         lower=0.0,
+        upper=kp_bound(SHORTEST_PERIOD),
         length=len(names),
         names=tuple(names),
         live=True,
@@ -81,6 +83,7 @@ def damping_parameter(
         f"Damping of {what}{_MATRIX if square else ''}; -1: critical, 2 sqrt(stiffness).",
         "1/s",
         lower=CRITICAL,
+        upper=1.0 / SHORTEST_PERIOD,
         length=len(names),
         names=tuple(names),
         live=True,

@@ -65,10 +65,13 @@ def run_closed_loop(
         on_time: Called with the time of the host [s] a few times a second.
 
     Raises:
-        CardsError: The physics diverged, or the controller needs what the host does not know.
+        CardsError: The physics diverged, the controller needs what the host does not know, or
+            its gains are not stable with the step of the host.
         OSError: A log cannot be written.
     """
-    return run_closed_loops([(host, control)], host.step, duration, pacer=pacer, on_time=on_time)
+    return run_closed_loops(
+        [(host, control)], host.step, duration, period=host.dt, pacer=pacer, on_time=on_time
+    )
 
 
 def strides(host: SteppedHost, every: int, duration: float) -> Callable[[], None]:
@@ -93,6 +96,7 @@ def run_closed_loops(
     step: Callable[[], None],
     duration: float,
     *,
+    period: float | None = None,
     pacer: Pacer | None = None,
     deadlines: bool = False,
     on_time: Callable[[float], None] | None = None,
@@ -104,6 +108,7 @@ def run_closed_loops(
         step: Advances all hosts, by one step or up to the next state that controllers see, and
             logs it.
         duration: As of `run_closed_loop`.
+        period: From one state that controllers see to the next, [s]; they find out if None.
         pacer: As of `run_closed_loop`; where ``step`` is one step.
         deadlines: Whether steps that the pacer finds late are missed deadlines of the
             controllers; without them time only is slower.
@@ -116,6 +121,9 @@ def run_closed_loops(
         CardsError: As `run_closed_loop`.
         OSError: A log cannot be written.
     """
+    for _, control in pairs:
+        if control is not None and period is not None:
+            control.controller.set_period(period)
     clock = time.perf_counter
     begin = shown = clock()
     end = end_of(duration)

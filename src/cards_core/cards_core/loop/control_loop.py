@@ -6,6 +6,7 @@ therefore do the same arithmetic, and a closed loop gives the same trajectory to
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +17,7 @@ import numpy as np
 from cards_core.checks import check_kind, real_array
 from cards_core.control.interface import Controller
 from cards_core.control.registry import check_controller
-from cards_core.errors import CardsError, ShapeError
+from cards_core.errors import CardsError, ParameterError, ShapeError
 from cards_core.loop.run_log import RunLog
 from cards_core.loop.task_tally import TaskTally, units_of
 from cards_core.muscles.command import Command, CommandPart, check_command
@@ -105,6 +106,7 @@ class ControlLoop:
         parts = {part.kind: part for part in controller.command}
         # a robot without motors has no part for them, and its log an empty column
         self._logged = [parts.get(kind) for kind in controller.commands]
+        self._before = math.nan  # time of the first state, [s]
         self._tells_tensions = "force" in controller.commands
         self._answer: Command = controller.command
         self._told: dict[str, dict[str, float]] = {}
@@ -159,6 +161,12 @@ class ControlLoop:
             self._begin = not self._begin_reference(state)
         elif self._again and state.time >= self._end:
             self._repeat_reference(state.time)
+        if self.steps < 2 and self.controller.period is None:
+            if self.steps and 0.0 < state.time - self._before < math.inf:
+                # for changes to come; states that are looked at by hand may be far apart
+                with contextlib.suppress(ParameterError):
+                    self.controller.set_period(state.time - self._before)
+            self._before = state.time
         self.steps += 1
         self._answer = command = self.controller.step(state)
         check_command(command, f"the answer of {self._name}")

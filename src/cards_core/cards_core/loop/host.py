@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from cards_core.dynamics import make_dynamics
+from cards_core.errors import ParameterError
 from cards_core.loop.model_agreement import accept_parameter
 from cards_core.loop.run_log import RunLog
 from cards_core.muscles import impedance
@@ -29,11 +31,14 @@ from cards_core.muscles.command import (
     MuscleCommand,
     check_command,
 )
+from cards_core.muscles.explicit_steps import BOUND, fastest_motion
 from cards_core.parameters.declaration import Parameter
+from cards_core.robot.actuators import Cable
 from cards_core.robot.model import Robot, Tree
 from cards_core.robot.motors import motors_of
 from cards_core.robot.state import RobotState
 from cards_core.stamps import LONGEST_RUN, seconds
+from cards_core.typing import Array
 
 # Parameters ------------------------------------------------------------------------------------
 
@@ -136,6 +141,7 @@ def impedance_gains(robot: Robot, *, default: str = "the muscle's <control>") ->
             f"{symbols[gain][0]} of the impedance law.",
             symbols[gain][1],
             lower=0.0,
+            upper=impedance.MOST[gain],
             length=len(names),
             names=names,
             default_text=default,
@@ -300,15 +306,44 @@ class Host(ABC):
     def change(self, parameters: Mapping[str, Any]) -> None:
         """Take over gains of the impedance law, all or nothing.
 
+        Gains that make the robot swing up at home are refused (`explicit_steps`), for muscles
+        that have the tension of the law at once: ideal cables. What is below the bound may still
+        shake a real robot, whose law is late; see `cards_core.analysis.impedance_loop`.
+
         Args:
             parameters: By the names of `impedance_gains`; others are passed over.
 
         Raises:
-            ParameterError: A number does not fit.
+            ParameterError: A number does not fit, or is not stable with the others.
         """
         gains = {gain: parameters[name] for name, gain in GAINS.items() if name in parameters}
         if gains:
-            self.gate.impedance.change(gains)
+            law = self.gate.impedance
+            law.check(gains)
+            self._refuse_unstable({"stiffness": law.stiffness, "damping": law.damping, **gains})
+            law.change(gains)
+
+    def _refuse_unstable(self, gains: Mapping[str, Array]) -> None:
+        """Refuse K and B of ideal cables with which explicit steps are not stable at home."""
+        muscles = self.robot.muscles
+        ideal = [isinstance(m.actuator, Cable) and m.actuator.stiffness is None for m in muscles]
+        stiffness, damping = (np.where(ideal, gains[n], 0.0) for n in ("stiffness", "damping"))
+        if not np.any(stiffness + damping):
+            return
+        dynamics = make_dynamics(self.robot, "numeric")
+        state = dynamics.update(dynamics.tree.home, np.zeros(dynamics.tree.nv))
+        jacobian = state.muscle_jacobian
+        mobility = jacobian @ np.linalg.solve(state.mass_matrix, jacobian.T)
+        dt = getattr(self, "dt", 1e-3)  # boards have their own time, and tick every millisecond
+        growth, shares = fastest_motion(mobility, stiffness, damping, dt)
+        if growth >= BOUND:
+            worst = int(np.argmax(shares))
+            raise ParameterError(
+                f"stiffness {stiffness[worst]:g} N/m and damping {damping[worst]:g} N s/m of "
+                f"muscle '{muscles[worst].name}', with those of the others, make the robot swing "
+                f"up at home (expected: dt^2 K + 2 dt B over the mass that they move below "
+                f"{BOUND:g}, and not {growth:.4g}, for a period dt of {1e3 * dt:g} ms)"
+            )
 
     @property
     def unanswered(self) -> tuple[str, ...]:

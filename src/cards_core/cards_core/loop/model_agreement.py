@@ -172,7 +172,10 @@ class Agreement:
     Attributes:
         own: As given.
         problem: What the last message was that could not be understood, empty if there is none.
+        period: Of the states of the host that was heard of last, [s]; None: it is not known.
     """
+
+    period: float | None = None
 
     def __init__(self, own: Announcement) -> None:
         self.own = own
@@ -191,6 +194,7 @@ class Agreement:
         if other.instance == self.own.instance:
             return
         self._heard[other.instance] = other
+        self.period = other.period or self.period
         self._unready.pop(other.node, None)
         if other.role == "host" and not other.ready:
             self._unready[other.node] = None

@@ -78,6 +78,7 @@ class Announcement:
         model: Its model.
         commands: Whether it sends commands now that were computed with this model.
         ready: Whether a host obeys commands now; the real robot does not until it is armed.
+        period: From one state of a host to the next, [s]; None: it does not say.
     """
 
     node: str
@@ -86,6 +87,7 @@ class Announcement:
     model: ModelIdentity
     commands: bool = False
     ready: bool = True
+    period: float | None = None
 
 
 def identity_of(robot: Robot, *, complete: bool = True) -> ModelIdentity:
@@ -173,6 +175,7 @@ def encode(announcement: Announcement) -> str:
         "role": announcement.role,
         "commands": announcement.commands,
         "ready": announcement.ready,
+        "period": announcement.period,
     }
     return json.dumps({**head, **identity_json(announcement.model)}, allow_nan=False)
 
@@ -199,6 +202,9 @@ def decode(text: str) -> Announcement:
     ready = data.get("ready", True)  # nodes that do not say it always obey
     if not isinstance(ready, bool):
         raise _wrong(data, "ready", "true or false")
+    period = data.get("period")
+    if period is not None and not (_is_number(period) and period > 0.0):
+        raise _wrong(data, "period", "a time > 0 in s, or null")
     return Announcement(
         _text(data, "node"),
         _text(data, "instance"),
@@ -206,6 +212,7 @@ def decode(text: str) -> Announcement:
         identity_from(data),
         data["commands"],
         ready,
+        period,
     )
 
 

@@ -14,7 +14,8 @@ every host and on the boards of real robots, once per step there. Special cases:
 
 The law is that of a controller that measures, computes and then pulls: with dt^2 K w or dt B w
 above about one, w being the inverse of the mass that the muscle feels, it shakes the robot, here
-as on a board of the same rate.
+as on a board of the same rate. Hosts refuse gains that do so at home for sure, see
+`cards_core.loop.host.Host.change`.
 """
 
 from __future__ import annotations
@@ -24,11 +25,16 @@ from collections.abc import Mapping
 import numpy as np
 
 from cards_core.errors import ParameterError
+from cards_core.parameters.declaration import parameters_of
+from cards_core.robot.actuators import ImpedanceControl
 from cards_core.robot.elements import Muscle
 from cards_core.typing import Array
 
 GAINS = ("stiffness", "damping", "tension_floor")
 """Numbers of the law that may be changed while a host runs."""
+
+MOST = {spec.name: spec.upper for spec in parameters_of(ImpedanceControl) if spec.name in GAINS}
+"""Largest values of these. T_floor is at most the largest tension of its muscle, too."""
 
 GAIN_RATE = 4000.0
 """Most that new K, B and T_floor change the law's tension, [N/s]: 4 N in a tick of a board."""
@@ -177,6 +183,15 @@ class ImpedanceLaw:
         Raises:
             ParameterError: No such gain, wrong size, or a number that is negative or not finite.
         """
+        self.check(values)
+        for name, given in values.items():
+            getattr(self, name)[:] = given
+        for now, wanted in zip(self._gains, self._wanted, strict=True):
+            np.copyto(now, wanted, where=~self.active)
+        self._approaching = True
+
+    def check(self, values: Mapping[str, Array]) -> None:
+        """Raise `ParameterError` for gains that `change` would not take."""
         for name, given in values.items():
             if name not in GAINS:
                 raise ParameterError(f"'{name}' is no gain of the impedance law; expected {GAINS}")
@@ -186,18 +201,16 @@ class ImpedanceLaw:
                     f"{name} of the impedance law has shape {array.shape}, expected "
                     f"{self.stiffness.shape}: one number for each of {', '.join(self._names)}"
                 )
-            good = np.isfinite(array) & (array >= 0.0)
+            most = np.full(array.shape, MOST[name])
+            if name == "tension_floor":
+                most = np.minimum(most, self._maximum)
+            good = (array >= 0.0) & (array <= most)
             if not good.all():
                 bad = int(np.argmin(good))
                 raise ParameterError(
                     f"{name} of muscle '{self._names[bad]}' is {array[bad]:g}; expected a finite "
-                    "number >= 0"
+                    f"number >= 0 and <= {most[bad]:g}"
                 )
-        for name, given in values.items():
-            getattr(self, name)[:] = given
-        for now, wanted in zip(self._gains, self._wanted, strict=True):
-            np.copyto(now, wanted, where=~self.active)
-        self._approaching = True
 
     def tensions(self, values: Array, length: Array, rate: Array, dt: float) -> Array:
         """Return what muscles are told, with tensions [N] in place of T0 where the law is active.

@@ -30,6 +30,9 @@ Value = bool | int | float | str | np.ndarray | tuple[str, ...] | tuple[np.ndarr
 _SCALARS = {bool: "bool", int: "integer", float: "double", str: "string"}
 """Types of single values, and their names; bool first, because True is an int."""
 
+LARGEST = 1e20
+"""Bound of the size of all numbers that may not be infinite: beyond it, products overflow."""
+
 REQUIRED: Any = dataclasses.MISSING
 """Default of a parameter that must be given."""
 
@@ -53,7 +56,7 @@ class Parameter:
         square: A vector of `length` numbers may also be given as a square matrix: its rows, or
             all of its numbers by rows. It is an array of two dimensions then, and the limits do
             not hold for its entries. One number alone is no matrix.
-        infinite: Infinite numbers are accepted where a limit allows them.
+        infinite: Numbers above `LARGEST` and infinite ones are accepted where a limit allows them.
         live: May be changed while the node runs.
         default_text: Says what the default is where it comes from the model.
         kind: Type that the default does not show: of a single value, bool, int, float or str; of
@@ -236,9 +239,9 @@ class Parameter:
         if math.isfinite(self.above):
             good &= array > self.above
         if not self.infinite:
-            good &= np.isfinite(array)
+            good &= np.abs(array) <= LARGEST
         if not np.all(good):
-            finite = "" if self.infinite else "finite, "
+            finite = "" if self.infinite else f"finite, {_size(array)}"
             limits = f"{self.lower:g} .. {self.upper:g}"
             if math.isfinite(self.above):
                 limits = self.range_text
@@ -257,6 +260,12 @@ class Parameter:
         if self.default is None or isinstance(self.default, bool | int | float | str):
             return self.default
         return [float(x) for x in self.default] if self.kind is None else list(self.default)
+
+
+def _size(array: np.ndarray) -> str:
+    """Return what is expected of the size of numbers, if that is what is wrong."""
+    over = np.isfinite(array) & (np.abs(array) > LARGEST)
+    return f"size up to {LARGEST:g}, " if over.any() else ""
 
 
 def parameter(

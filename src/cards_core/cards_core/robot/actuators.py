@@ -87,10 +87,11 @@ def _with_impedance(commands: tuple[CommandKind, ...]) -> tuple[CommandKind, ...
 class ImpedanceControl(_Parameters):
     """The muscle's impedance law; see `cards_core.muscles.impedance`."""
 
-    stiffness: float = parameter(0.0, "K", "N/m", lower=0.0)
-    damping: float = parameter(0.0, "B", "N s/m", lower=0.0)
+    # as on boards, which take no more
+    stiffness: float = parameter(0.0, "K", "N/m", lower=0.0, upper=1e7)
+    damping: float = parameter(0.0, "B", "N s/m", lower=0.0, upper=1e4)
     tension_floor: float | None = parameter(
-        None, "T_floor; the minimum tension of the muscle without it", "N", lower=0.0
+        None, "T_floor; the minimum tension of the muscle without it", "N", lower=0.0, upper=1e6
     )
     tension_rate: float | None = parameter(
         None, "fastest change of the tension; unlimited without it", "N/s", above=0.0

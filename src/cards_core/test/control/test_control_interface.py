@@ -152,6 +152,44 @@ def test_without_reference_the_place_of_the_first_step_is_held(kind, planar):
 
 
 @KINDS
+def test_the_place_of_an_invalid_state_is_not_held(kind, planar):
+    """Its forces are not numbers: what it says of the place is not to be trusted either."""
+    item = controller(kind, planar, kp=100.0)
+    wrong, later = np.array([-0.5, 0.5]), np.array([-0.4, 0.45])
+    with np.errstate(all="ignore"):
+        assert step(item, 0.0, wrong, np.full(2, 1e149)).status is ControlStatus.INVALID_STATE
+    out = step(item, 1.0, later, np.zeros(2))
+    np.testing.assert_array_equal(out.error, 0.0)
+    np.testing.assert_array_equal(out.desired, out.actual)
+    # what was held before goes on being held
+    with np.errstate(all="ignore"):
+        assert step(item, 2.0, wrong, np.full(2, 1e149)).status is ControlStatus.INVALID_STATE
+    held = item.place(later, np.zeros(2))
+    np.testing.assert_array_equal(step(item, 3.0, wrong, np.zeros(2)).desired, held)
+
+
+@KINDS
+def test_the_first_step_after_a_reset_is_not_bound_by_the_tensions_before(kind, planar):
+    q, qd = np.array([-0.4, 0.45]), np.zeros(2)
+
+    def made():
+        item = controller(kind, planar, kp=100.0, tension_rate=5.0)
+        item.set_reference(fixed_point(item.place(q, qd) + 0.3, 2))
+        return item
+
+    free = step(made(), 0.0, q, qd).tensions.copy()
+    item = made()
+    item.set_reference(fixed_point(item.place(q, qd) - 0.3, 2))
+    before = step(item, 0.0, q, qd).tensions.copy()
+    item.set_reference(fixed_point(item.place(q, qd) + 0.3, 2))
+    bound = step(item, 1e-3, q, qd).tensions.copy()
+    assert np.abs(bound - before).max() <= 5e-3 + 1e-9
+    assert np.abs(free - before).max() > 1.0
+    item.reset()
+    np.testing.assert_allclose(step(item, 2e-3, q, qd).tensions, free, rtol=1e-9)
+
+
+@KINDS
 def test_references_start_when_told(kind, planar):
     item = controller(kind, planar)
     asked = []

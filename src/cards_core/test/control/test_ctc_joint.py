@@ -21,7 +21,7 @@ from control_robots import (
 from cards_core.control import ControlModel, ControlStatus, CtcJoint
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import ParameterError
-from cards_core.spatial import quaternion_product, rotation_exp
+from cards_core.spatial import quaternion_matrix, quaternion_product, rotation_exp
 from cards_core.trajectories import quintic_spline
 from random_robots import random_robot
 
@@ -274,6 +274,36 @@ def test_moving_target_far_from_the_body_has_no_feedforward_error():
     run = Run(item, Plant(robot, start, yd), 1.0)
     assert run.distance[0] > 0.1
     assert run.distance[-1] < 2e-4
+
+
+@pytest.mark.parametrize("python", [False, True])
+def test_ball_joint_rates_are_carried_as_the_actual_frame_turns(python):
+    """The acceleration is the derivative of the carried velocity, whatever the robot does.
+
+    v = R' R_d w_d with w_d constant; far from the reference and turning otherwise than it.
+    """
+    robot = ball_arm()
+    item = CtcJoint(ControlModel(robot), kp=0.0, kd=0.0)
+    if python:
+        item.step_in_python()
+    wanted, actual = np.array([0.8, -0.5, 1.1]), np.array([-0.7, 0.9, 0.4])
+    start = rotation_exp([0.1, 0.3, -0.2])
+
+    def desired(t):
+        return rotation_exp(t * wanted)
+
+    def place(t):
+        return quaternion_product(start, rotation_exp(t * actual))
+
+    def velocity(t):
+        return quaternion_matrix(place(t)).T @ quaternion_matrix(desired(t)) @ wanted
+
+    item.set_reference(Motion(4, lambda t: (desired(t), wanted, np.zeros(3))))
+    t, h = 0.3, 1e-5
+    out = step(item, t, place(t), actual)
+    derivative = (velocity(t + h) - velocity(t - h)) / (2.0 * h)
+    np.testing.assert_allclose(out.acceleration, derivative, atol=1e-8)
+    assert np.linalg.norm(derivative) > 0.3
 
 
 def test_free_body_on_eight_cables_follows_a_pose():

@@ -88,6 +88,17 @@ def test_reasons_to_warn(host, task, text):
     assert text in warning
 
 
+@pytest.mark.parametrize(
+    ("accepted", "refused", "name"),
+    [(101, 100, "ok"), (100, 100, "failed"), (99, 100, "failed"), (0, 1, "failed")],
+)
+def test_a_run_of_which_half_the_commands_were_refused_has_failed(accepted, refused, name):
+    verdict = judge(replace(HOST, accepted=accepted, refused=refused), TASK, END)
+    assert verdict.name == name
+    (text,) = verdict.failures or verdict.warnings
+    assert f"{refused} commands were refused" in text
+
+
 def test_below_the_thresholds_nothing_is_said():
     host = replace(HOST, behind=0.05, saturated={"a": 0.01})
     task = replace(TASK, joint_limit=50, missed=52, remaining=1e-9)

@@ -7,11 +7,13 @@ import math
 import numpy as np
 import pytest
 from actuator_samples import BRAID, HILL, actuator_robot
+from hybrid_robots import MOTORS, platform_arm
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cards_core.errors import CardsError
 from cards_core.muscles.command import (
+    EFFORT,
     EXCITATION,
     FORCE,
     LENGTH,
@@ -348,3 +350,30 @@ def test_condition_and_lapses_of_the_watchdog():
     one.values(0.0)
     assert (one.condition, one.lapses) == (GateCondition.OBEYING, 0)
     assert math.isnan(one.first_lapse)
+
+
+def test_emergency_stop_tells_motors_efforts_and_muscles_tensions():
+    robot = platform_arm()
+    ropes = [muscle.name for muscle in robot.muscles]
+    command = MuscleCommand(robot, timeout=0.1)
+    command.submit(ropes, [50.0] * len(ropes), 0.0)
+    command.submit(list(MOTORS), [8.0, -4.0], 0.0, kind="effort")
+    command.estop()
+    assert command.values(0.0)[len(ropes) :].tolist() == [0.0, 0.0]
+    assert command.kinds.tolist() == [FORCE] * len(ropes) + [EFFORT] * len(MOTORS)
+
+
+def test_reset_forgets_the_set_points_of_the_impedance_law():
+    command = gate()
+    lengths, rates = np.full(4, 0.3), np.full(4, 0.2)
+    command.submit(NAMES, VALID, 0.0, kind="impedance", rest_lengths=lengths, rest_rates=rates)
+    command.values(0.0)
+    assert command.impedance.active.all()
+    command.reset()
+    law = command.impedance
+    assert not law.any_active
+    assert np.isnan(law.rest_length).all()
+    # the next l0 is not the one of before: whoever gives none is refused
+    law.change({"stiffness": np.full(4, 1e3)})
+    with pytest.raises(CommandRefusedError, match=r"rest length .* expected one in the first"):
+        command.submit(NAMES, VALID, 0.0, kind="impedance")

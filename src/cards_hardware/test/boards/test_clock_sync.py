@@ -95,6 +95,18 @@ def test_a_clock_that_was_set_anew_is_noticed_and_not_taken_in():
     assert clock.to_host(1020, host + 400) == pytest.approx((host + 220) * 1e-6, abs=1e-6)
 
 
+@pytest.mark.parametrize("jump", [5_000, -5_000, 20_000, -20_000])
+def test_a_clock_that_was_set_by_milliseconds_is_noticed(jump):
+    """A state that is stamped five milliseconds off is five control periods old, or from then."""
+    for clock, host, stamp in simulate(4, jitter=(0.0, 0.0)):  # noqa: B007
+        pass
+    before = clock.to_host(stamp, host)
+    # an exchange of 0.3 ms explains 0.15 ms
+    assert not clock.add(host - 150, (stamp + jump) % WRAP, (stamp + jump) % WRAP, host + 150)
+    assert clock.to_host(stamp, host) == before
+    assert clock.add(host - 150, stamp, stamp, host + 150)
+
+
 def test_a_slow_exchange_is_no_new_clock():
     for clock, host, stamp in simulate(4):  # noqa: B007
         pass
