@@ -85,8 +85,8 @@ def test_parameters_as_a_table(capsys):
     lines = [" ".join(line.split()) for line in out.splitlines()]
     assert "parameter unit range default live meaning" in lines
     assert (
-        "kp 1/s^2 0 .. 2.5e+11 400 each yes Stiffness of the error, or its symmetric matrix by rows."
-        in lines
+        "kp 1/s^2 0 .. 2.5e+11 400 each yes Stiffness of the error, or its symmetric "
+        "matrix by rows." in lines
     )
     speed = "Maximum speed of the motion to a point received on ~/reference."
     assert f"reference_speed m/s or rad/s 0.001 .. 100 0.25 - {speed}" in lines
