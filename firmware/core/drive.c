@@ -32,9 +32,9 @@ static void take(struct drive *drive, const struct mlp_frame *frame, uint8_t mus
     }
     drive->answered = true;
     if (drive->known && (state.tick == drive->state.tick)) {
-        /* two commands within a millisecond: nothing new; a gap makes it no newer */
+        /* two commands within a millisecond: nothing new, and a gap makes it no newer */
         drive->repeats = count32(drive->repeats);
-        if (drive->repeats < MOST_REPEATS) {
+        if (drive->ever && (drive->repeats < MOST_REPEATS)) {
             drive->silent = 0U;
         } /* else they say the same for ever: who repeats himself is as good as silent */
         return;

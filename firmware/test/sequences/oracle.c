@@ -25,6 +25,8 @@ static struct {
     int32_t flash[MLP_PARAMETER_COUNT][INDICES];
     bool unknown[MLP_PARAMETER_COUNT][INDICES]; /* calibrated: the value has to be asked for */
     bool unread[MLP_PARAMETER_COUNT][INDICES];  /* the same of flash: saved before it was known */
+    int32_t tried[MLP_PARAMETER_COUNT][INDICES]; /* by a save that failed */
+    bool doubtful; /* it may have come as far as its last byte: only a reset shows */
     bool asked[MLP_PARAMETER_COUNT][INDICES]; /* to be asked for */
     uint32_t asks;                            /* whether there are such */
     struct mlp_limits limits;
@@ -211,7 +213,7 @@ static void take_set(const struct sent *sent)
         return;
     }
     if ((fake.command.enable != 0U) && !tunable(place) && judge.authorised &&
-        (judge.ram[place][message.index] != message.value)) {
+        !judge.unknown[place][message.index] && (judge.ram[place][message.index] != message.value)) {
         violated("parameter 0x%x was changed under power", message.id);
     }
     judge.ram[place][message.index] = message.value;
@@ -240,6 +242,7 @@ static void take_calibration(const struct sent *sent)
 static void take_save(void)
 {
     oracle_counts.saved++;
+    judge.doubtful = false;
     if (judge.authorised && (fake.command.enable != 0U)) {
         violated("PARAM_SAVE under power");
     }
@@ -307,6 +310,13 @@ static void take_token(const char *what, uint32_t token)
     judge.token_good = false;
 }
 
+static void check_drives(const char *what)
+{
+    if (judge.old > (uint32_t)board_value(MLP_PLACE_DRIVE_TIMEOUT) + REPEATS + 3U) {
+        violated("%s without drives, which say nothing new for %u ticks", what, judge.old);
+    }
+}
+
 static void take_arm(const struct sent *sent, uint32_t token)
 {
     oracle_counts.armed++;
@@ -320,9 +330,7 @@ static void take_arm(const struct sent *sent, uint32_t token)
     if (judge.latched) {
         violated("armed without having been cleared");
     }
-    if (judge.old > (uint32_t)board_value(MLP_PLACE_DRIVE_TIMEOUT) + REPEATS + 2U) {
-        violated("armed without drives");
-    }
+    check_drives("armed");
     judge.authorised = true;
     judge.armer = judge.nonce;
     judge.armed_us = judge.life_us = fake.now_us;
@@ -354,6 +362,7 @@ static void take_request(const struct sent *sent)
         break;
     case MLP_REQUEST_CLEAR:
         take_token("cleared", message.token);
+        check_drives("cleared");
         judge.authorised = judge.latched = judge.stopped = false;
         break;
     default:
@@ -473,6 +482,8 @@ static void take_ack(const struct mlp_ack *ack)
             } else if ((ack->type == (uint8_t)MLP_TYPE_PARAM_SAVE) &&
                        (ack->code == (uint8_t)MLP_ACK_BUSY)) {
                 oracle_counts.save_failed++;
+                judge.doubtful = true;
+                (void)memcpy(judge.tried, judge.ram, sizeof judge.tried);
             } else if (ack->detail == 256U + 16U) {
                 oracle_counts.refused_unsaved++;
             } else {
@@ -582,6 +593,13 @@ void oracle_reset(void)
     judge.latched = judge.stopped = judge.ramping = false;
     judge.unanswered = judge.old = judge.commands = 0U;
     (void)memcpy(judge.ram, judge.flash, sizeof judge.ram);
+    for (uint32_t place = 0U; judge.doubtful && (place < MLP_PARAMETER_COUNT); place++) {
+        for (uint32_t i = 0U; i < INDICES; i++) {
+            judge.unread[place][i] = judge.unread[place][i] ||
+                                     (judge.tried[place][i] != judge.flash[place][i]);
+        }
+    }
+    judge.doubtful = false;
     (void)memcpy(judge.unknown, judge.unread, sizeof judge.unknown);
     (void)memcpy(judge.asked, judge.unread, sizeof judge.asked);
     judge.asks = 1U;

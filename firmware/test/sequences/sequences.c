@@ -701,6 +701,13 @@ static void act_board(void)
     case 3U:
         fake.drive_repeats = !fake.drive_repeats;
         note("drives: %s", fake.drive_repeats ? "repeat themselves" : "go on");
+        if (fake.drive_repeats && percent(50U)) { /* with a gap, behind which they do the same */
+            run(30U + below(30U));
+            fake.drive_silent = true;
+            run(3U + below(15U));
+            fake.drive_silent = false;
+            begin_job(&hosts[0]);
+        }
         break;
     case 4U:
         fake.line = !fake.line;

@@ -118,6 +118,17 @@ TEST(drive_says_the_same_for_ever)
     exchange(3U);
     CHECK_EQUAL(drive.silent, 0);
     CHECK(drive.fresh);
+    fake.drive_silent = true;
+    for (i = 0U; i < 6U; i++) {
+        exchange(3U);
+    }
+    fake.drive_silent = false;
+    exchange(3U); /* hung in the gap: the first of its kind is none either */
+    CHECK(drive.answered);
+    CHECK(drive.silent >= 5);
+    exchange(4U);
+    CHECK_EQUAL(drive.silent, 0);
+    CHECK_EQUAL(drive.ticks, 1);
 }
 
 TEST(drive_wrong_answers)

@@ -116,10 +116,10 @@ WRONG = {
         "if (drive->known && (state.tick",
         "if (drive->ever && (state.tick",
     ),
-    "FAULT is cleared by arming": Fault(
+    "arming leads out of an emergency stop": Fault(
         "state_machine.c",
-        "[STATE_FAULT] = {NONE, NONE, NONE, NONE,",
-        "[STATE_FAULT] = {NONE, NONE, NONE, STATE_ARMED,",
+        "[STATE_ESTOP] = {NONE, NONE, NONE, NONE,",
+        "[STATE_ESTOP] = {NONE, NONE, NONE, STATE_ARMED,",
     ),
 }
 """By what is wrong."""
