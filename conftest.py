@@ -5,10 +5,19 @@ file on all cores and those marked ``serial`` one at a time on one worker of its
 """
 
 import os
+import signal
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# a suite that was started in the background would hand this on to the programs it tests
+for _number, _usual in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _usual)
 
 # neither the seconds that an example takes nor luck decide about a test
 settings.register_profile(

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # a suite that was started in the background would hand this on to the programs it tests
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
