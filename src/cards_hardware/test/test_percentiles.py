@@ -34,3 +34,33 @@ def test_clear_forgets():
     ring.add(1.0)
     ring.clear()
     assert ring.summary().count == 0
+
+
+def test_the_newest_thousand_count_if_nothing_is_said():
+    ring = RingStatistics()
+    for value in range(1500):
+        ring.add(float(value))
+    summary = ring.summary()
+    assert (summary.count, summary.maximum) == (1500, 1499.0)
+    assert (summary.p50, summary.p99) == (999.0, 1489.0)  # of 500 .. 1499
+
+
+def test_what_was_before_clear_counts_no_more():
+    ring = RingStatistics(4)
+    for value in (9.0, 8.0, 7.0):
+        ring.add(value)
+    ring.clear()
+    ring.add(-2.0)
+    summary = ring.summary()
+    assert (summary.count, summary.p50, summary.p99, summary.maximum) == (1, -2.0, -2.0, -2.0)
+
+
+def test_a_summary_does_not_change_what_was_added():
+    ring = RingStatistics(3)
+    for value in (3.0, 1.0, 2.0):
+        ring.add(value)
+    assert ring.summary().p50 == 2.0
+    ring.add(9.0)  # in place of the oldest, 3, not of the smallest
+    assert ring.summary().p50 == 2.0
+    ring.add(10.0)  # in place of 1
+    assert ring.summary().p50 == 9.0

@@ -91,3 +91,42 @@ def test_a_reset_forgets_who_answered():
     watch.published(0, 1.0)
     assert watch.remaining(1.0) == 0.0
     assert watch.unanswered == 0
+
+
+def test_patience_is_half_a_second_and_halves_down_to_a_millisecond():
+    watch = AnswerWatch()
+    now, waits = 0.0, []
+    for k in range(1, 13):
+        watch.commanded((k - 1) * MS)  # late: somebody answers, but not the state of now
+        watch.published(k * MS, now)
+        waits.append(watch.remaining(now))
+        now += waits[-1]
+        assert watch.remaining(now) == 0.0
+    assert waits == pytest.approx([max(0.5 / 2**k, 1e-3) for k in range(12)])
+    assert watch.unanswered == 12
+
+
+def test_a_reset_has_patience_again():
+    watch = AnswerWatch()
+    for k in range(1, 4):
+        watch.commanded((k - 1) * MS)
+        watch.published(k * MS, 0.0)
+        watch.remaining(10.0)
+    watch.begin()
+    watch.published(0, 20.0)
+    watch.commanded(0)
+    watch.published(MS, 20.0)
+    assert watch.remaining(20.0) == 0.5
+    assert watch.remaining(20.25) == 0.25
+    assert watch.unanswered == 0
+
+
+def test_the_first_command_may_come_before_any_state():
+    watch = AnswerWatch()
+    watch.commanded(0)
+    watch.published(MS, 3.0)
+    assert watch.remaining(3.0) == 0.5
+    watch.commanded(0)  # typed by hand, in between: the state still has no answer
+    assert watch.remaining(3.0) == 0.5
+    watch.commanded(MS)
+    assert watch.remaining(3.0) == 0.0

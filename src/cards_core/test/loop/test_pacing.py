@@ -109,3 +109,40 @@ def test_real_time_that_was_given_up():
     assert pacer.behind == pytest.approx(1.0 - 2 * 0.0005)
     pacer.start(2.0)
     assert pacer.behind == 0.0
+
+
+def test_only_what_is_longer_than_the_longest_lag_is_given_up():
+    pacer = Pacer(0.25, max_lag=1.0)
+    pacer.start(0.0)
+    assert not pacer.done(1.25)  # 1 s late
+    assert (pacer.dropped, pacer.deadline) == (0, 0.25)
+    pacer.start(0.0)
+    pacer.done(1.2501)
+    assert (pacer.dropped, pacer.deadline) == (4, 1.25)
+    usual = Pacer(0.25)  # half a second is caught up
+    usual.done(0.75)
+    assert usual.dropped == 0
+    usual.start(0.0)
+    usual.done(0.7501)
+    assert usual.dropped == 2
+
+
+def test_a_new_pacer_has_its_first_deadline_at_zero_and_runs_in_real_time():
+    pacer = Pacer(0.25)
+    assert (pacer.deadline, pacer.interval, pacer.behind) == (0.0, 0.25, 0.0)
+    assert (pacer.steps, pacer.overruns, pacer.dropped) == (0, 0, 0)
+    assert pacer.remaining(-1.0) == 1.0
+
+
+def test_a_pacer_that_is_started_or_resumed_has_no_steps_behind_it():
+    pacer = Pacer(0.25, max_lag=0.5)
+    pacer.start(0.0)
+    for k in range(3):
+        pacer.done(10.0 * (k + 1))
+    assert pacer.dropped > 0
+    pacer.resume(100.0)
+    assert pacer.deadline == 100.0
+    assert pacer.done(100.25)
+    assert pacer.deadline == 100.25
+    pacer.start(200.0)
+    assert (pacer.deadline, pacer.dropped) == (200.0, 0)

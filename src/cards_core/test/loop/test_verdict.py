@@ -11,6 +11,7 @@ from cards_core.loop.verdict import (
     TaskFacts,
     Tracking,
     Verdict,
+    ending_failures,
     judge,
     verdict_line,
 )
@@ -136,3 +137,116 @@ def test_one_line():
     assert verdict_line(entries) == "FAILED: this; that (1 warning: x)"
     entries = Verdict.of([], ["x", "y"]).entries()
     assert verdict_line(entries) == "OK (2 warnings: x; y)"
+
+
+# Bounds ----------------------------------------------------------------------------------------
+
+
+def told(host=None, task=None, end=None, **options):
+    """What is said of a run: failures, and warnings."""
+    changed = (host or {}), (task or {}), (end or {})
+    facts = (replace(fact, **new) for fact, new in zip((HOST, TASK, END), changed, strict=True))
+    verdict = judge(*facts, **options)
+    return len(verdict.failures), len(verdict.warnings)
+
+
+@pytest.mark.parametrize(
+    ("end", "failures"),
+    [
+        ({"reached": 0.999}, 0),  # one step
+        ({"reached": 0.998_998}, 1),
+        ({"reached": 0.9985}, 1),
+        ({"reached": 1.5}, 0),
+        ({"reached": 1.0 - 0.9e-9, "step": 0.0}, 0),  # rounding
+        ({"reached": 1.0 - 1.5e-9, "step": 0.0}, 1),
+        ({"reached": 1e6 - 0.9e-3, "wanted": 1e6, "step": 0.0}, 0),
+        ({"reached": 1e6 - 1.5e-3, "wanted": 1e6, "step": 0.0}, 1),
+        ({"reached": 5.0, "wanted": 0.0}, 0),  # until the user ends it
+    ],
+)
+def test_a_run_may_end_one_step_before_its_time(end, failures):
+    assert told(end=end) == (failures, 0)
+    assert len(ending_failures(replace(END, **end))) == failures
+
+
+def test_what_ended_a_run_is_told_even_if_the_user_did_or_it_was_over():
+    for stopped, reached in ((False, 1.0), (True, 0.5), (False, 0.5)):
+        end = Ending(reached, 1.0, stopped=stopped, failure="it blew up", step=1e-3)
+        assert ending_failures(end) == ["it blew up"]
+
+
+def test_what_is_not_known_is_not_judged():
+    assert judge(None, None, END) == Verdict("ok")
+    assert judge(HOST, None, END) == judge(None, TASK, END) == Verdict("ok")
+    assert judge(HostFacts(steps=0), TaskFacts(steps=0), Ending(0.0)) == Verdict("ok")
+
+
+@pytest.mark.parametrize(
+    ("task", "real_time", "counts"),
+    [
+        # of 1000 states, answered and missed
+        ({"steps": 950, "missed": 50}, False, (0, 0)),
+        ({"steps": 949, "missed": 51}, False, (0, 1)),
+        ({"steps": 990, "missed": 10}, True, (0, 1)),
+        ({"steps": 989, "missed": 11}, True, (1, 0)),
+        ({"missed": 0}, True, (0, 0)),
+        ({"remaining": 0.01}, False, (0, 0)),
+        ({"remaining": 0.011}, False, (0, 1)),
+        ({"tracking": (Tracking("m", 1.0, 1.0, 1.0, 1.0),)}, False, (0, 0)),
+        ({"tracking": (Tracking("m", 1.0, 1.0, 1.001, 1.0),)}, False, (1, 0)),
+        ({"tracking": (Tracking("m", 1.0, 1.0, 1.0, 1.001),)}, False, (1, 0)),
+        # the end of a motion that went wrong is not worth a sentence of its own
+        ({"tracking": (Tracking("m", 1.0, 1.0, 2.0, 2.0),)}, False, (1, 0)),
+        ({"tracking": (Tracking("m", 1, 1, 2, 2), Tracking("rad", 1, 1, 2, 2))}, False, (2, 0)),
+        ({"tracking": (Tracking("m", 0.0, 0.0, 0.0, 0.0),)}, False, (0, 0)),
+        ({"steps": 1, "infeasible": 1}, False, (1, 0)),
+        ({"steps": 1, "joint_limit": 1}, False, (0, 1)),
+        ({"not_finite": ("q", "qd")}, False, (2, 0)),
+    ],
+)
+def test_bounds_of_a_task(task, real_time, counts):
+    assert told(task=task, real_time=real_time) == counts
+
+
+@pytest.mark.parametrize(
+    ("host", "real_time", "counts"),
+    [
+        ({"duration": 2.0, "behind": 0.1}, True, (0, 0)),
+        ({"duration": 2.0, "behind": 0.11}, True, (1, 0)),
+        ({"duration": 2.0, "behind": 0.11}, False, (0, 1)),
+        ({"saturated": {"a": 0.011, "b": 0.5}}, False, (0, 1)),
+        # where the commands that were accepted are not known, nobody can say half of them
+        ({"refused": 1000}, False, (0, 1)),
+        # all are refused after an emergency stop, which is the one failure
+        ({"refused": 1000, "accepted": 10, "stopped": 9, "stopped_time": 0.5}, False, (1, 1)),
+        ({"watchdog": 1, "stopped": 1}, False, (2, 0)),
+    ],
+)
+def test_bounds_of_a_host(host, real_time, counts):
+    assert told(host=host, real_time=real_time) == counts
+
+
+def test_sentences_say_how_much():
+    host = replace(HOST, saturated={"a": 0.02, "b": 1.0, "c": 0.0}, refused=3, refusal="too much")
+    task = replace(TASK, steps=200, infeasible=4, joint_limit=20, missed=100)
+    assert judge(host, task, END).warnings == (
+        "3 commands were refused by the host, the last: too much",
+        "at the maximum tension: a for 2%, b for 100% of the time",
+        "no tensions within their limits do what is asked in 4 of 200 steps",
+        "the task gave way to a joint limit in 20 of 200 steps",
+        "missed deadlines: 100 of 300 states got no answer, or a late one",
+    )
+
+
+def test_a_reference_that_was_not_finished_is_no_matter_where_a_run_broke_off():
+    task = replace(TASK, remaining=2.5)
+    broken = judge(HOST, task, replace(END, failure="it blew up"))
+    assert broken == Verdict("failed", ("it blew up",))
+    assert judge(HOST, task, replace(END, stopped=True)) == Verdict("stopped")
+
+
+def test_a_verdict_without_words():
+    assert verdict_line(Verdict("ok").entries()) == "OK"
+    assert Verdict.of([], ["x"], stopped=True) == Verdict("stopped", (), ("x",))
+    assert Verdict.of(["y"], [], stopped=True) == Verdict("failed", ("y",))
+    assert [Verdict(name).exit_code for name in ("ok", "failed", "stopped")] == [0, 1, 130]

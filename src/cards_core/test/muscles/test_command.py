@@ -11,7 +11,7 @@ from hybrid_robots import MOTORS, platform_arm
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cards_core.errors import CardsError
+from cards_core.errors import CardsError, UnknownNameError
 from cards_core.muscles.command import (
     EFFORT,
     EXCITATION,
@@ -22,6 +22,9 @@ from cards_core.muscles.command import (
     CommandRefusedError,
     GateCondition,
     MuscleCommand,
+    check_command,
+    command_limits,
+    command_of,
 )
 from cards_core.robot.actuators import Cable, Hill, Ligament, Pneumatic
 from random_robots import random_robot
@@ -377,3 +380,82 @@ def test_reset_forgets_the_set_points_of_the_impedance_law():
     law.change({"stiffness": np.full(4, 1e3)})
     with pytest.raises(CommandRefusedError, match=r"rest length .* expected one in the first"):
         command.submit(NAMES, VALID, 0.0, kind="impedance")
+
+
+def test_for_how_many_steps_nothing_changes():
+    command = gate(timeout=0.125, decay_time=0.5)
+    assert command.steady(1.0, 1 / 64) == 0  # nobody has told anything
+    command.submit(NAMES, VALID, 1.0)
+    for time, steps in [(1.0, 8), (1.0625, 4), (1.109375, 1), (1.12, 0), (1.125, 0), (1.5, 0)]:
+        assert command.steady(time, 1 / 64) == steps
+        for i in range(steps + 1):
+            if time <= 1.125:
+                np.testing.assert_array_equal(command.values(time + i / 64), VALID)
+    command.submit(NAMES[:1], VALID[:1], 1.0625)
+    assert command.steady(1.0625, 1 / 64) == 4  # the oldest counts
+
+
+def test_muscles_that_were_never_told_anything_are_left_alone_by_a_stop():
+    command = gate()
+    command.submit(["muscle1"], [20.0], 0.0)
+    command.estop()
+    np.testing.assert_array_equal(command.values(0.0), LOW)
+    assert command.kinds.tolist() == [NO_COMMAND, FORCE, NO_COMMAND, NO_COMMAND]
+    assert command.stopped
+    assert command.stale
+    with pytest.raises(CommandRefusedError, match="emergency stop is active: reset before"):
+        command.submit(NAMES, VALID, 0.1)
+    assert command.last_refusal == "emergency stop is active: reset before commanding"
+    command.reset()
+    assert (command.last_refusal, command.last_refusal_time, command.stopped) == (
+        None, None, False,
+    )  # fmt: skip
+    assert command.refused == 1
+
+
+def test_what_is_no_command_is_told_apart():
+    part = command_of(NAMES, VALID)[0]
+    other = command_of(NAMES, VALID, "length")[0]
+    for good in ((part,), [part], (), (part, other), [part, other]):
+        check_command(good, "it")
+    with pytest.raises(CardsError, match=r"it has two parts of the kind 'force'.*each kind once"):
+        check_command((part, other, part), "it")
+    with pytest.raises(CardsError, match=r"^a part of it .*a CommandPart"):
+        check_command((part, "x"), "it")
+    with pytest.raises(CardsError, match=r"it .*a tuple of CommandPart, as command_of"):
+        check_command(5, "it")
+    assert (part.kind, part.names, part.rest_lengths.size, part.rest_rates.size) == (
+        "force", NAMES, 0, 0,
+    )  # fmt: skip
+
+
+def test_limits_of_each_kind_of_command():
+    def limits(i, kind):
+        return command_limits(MUSCLES.muscles[i], kind)
+
+    assert limits(0, "force") == (5.0, 200.0)
+    assert limits(0, "length") == (0.0, math.inf)
+    assert limits(2, "excitation") == (0.0, 1.0)
+    assert limits(0, "impedance") == (0.0, 200.0)
+    assert limits(1, "pressure") == (0.0, MUSCLES.muscles[1].actuator.max_pressure)
+    with pytest.raises(UnknownNameError, match="pressure limit of muscle 'm0'"):
+        limits(0, "pressure")
+    with pytest.raises(UnknownNameError, match=r"command of muscle 'm0'.*'effort'"):
+        limits(0, "effort")
+
+
+def test_names_that_are_no_list_are_refused():
+    command = gate()
+    for names in ("muscle0", 5):
+        with pytest.raises(CommandRefusedError, match="expected a list of names"):
+            command.submit(names, [10.0], 0.0)
+    assert (command.accepted, command.refused) == (0, 2)
+
+
+def test_motors_let_go_along_a_straight_line():
+    robot = platform_arm()
+    command = MuscleCommand(robot, timeout=0.125, decay_time=0.25)
+    command.submit(list(MOTORS), [8.0, -4.0], 0.0, kind="effort")
+    for time, share in [(0.125, 1.0), (0.1875, 0.75), (0.25, 0.5), (0.375, 0.0), (1.0, 0.0)]:
+        assert command.values(time)[-2:].tolist() == [8.0 * share, -4.0 * share]
+        assert command.kinds[-2:].tolist() == [EFFORT, EFFORT]

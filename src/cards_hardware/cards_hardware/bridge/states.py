@@ -187,8 +187,9 @@ class StateMerger:
             if len(board.joints):
                 q[board.position_rows] = sample.joints[0]
                 qd[board.velocity_rows] = sample.joints[1]
-            if _PLACE.get(sample.state, len(_RANK)) > _PLACE[worst]:
-                worst = sample.state if sample.state in _PLACE else int(State.BOOT)
+            state = sample.state if sample.state in _PLACE else int(State.BOOT)
+            if _PLACE[state] > _PLACE[worst]:
+                worst = state
         lengths, rates, tensions, currents = muscles
         latest = max(t for t in times if not math.isnan(t))
         complete = None not in samples

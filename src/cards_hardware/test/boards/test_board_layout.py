@@ -15,6 +15,7 @@ from cards_core.robot.actuators import ImpedanceControl
 from cards_hardware.boards.handshake import limits_message
 from cards_hardware.boards.layout import (
     SUFFIX,
+    BoardLayout,
     MuscleImpedance,
     MuscleLimits,
     Unattended,
@@ -296,3 +297,11 @@ def test_a_robot_with_joint_motors_is_refused_with_their_names():
         r"do not drive \(expected: a robot whose joints are moved by its muscles alone",
     ):
         read_layout("roboy_arm", platform_arm(), port="/dev/a")
+
+
+def test_boards_are_told_apart_as_objects():
+    """Their rows are arrays, which have no single answer to whether they are equal."""
+    one, two = (BoardLayout("arm", 1, "/dev/arm", muscle_rows=np.arange(3)) for _ in range(2))
+    assert one == one  # noqa: PLR0124
+    assert one != two
+    assert len({one, two}) == 2
