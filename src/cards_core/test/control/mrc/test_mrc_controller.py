@@ -8,6 +8,7 @@ import pytest
 
 from cards_core.body_image.geometric import GeometricBodyImage
 from cards_core.control import ControlModel, ControlStatus, make_controller
+from cards_core.control.interface import HoldPoint
 from cards_core.control.mrc.controller import LARGEST_STEP, MuscleRelaxationControl
 from cards_core.control.mrc.hand_over import STEP
 from cards_core.control.mrc.relaxation import RelaxationOptions
@@ -394,3 +395,25 @@ def test_the_reference_of_a_held_place_ends_with_a_reset():
     controller.reset()
     controller.step(state_of(robot, 1.0, there))
     assert controller.output.error == pytest.approx(np.full(there.size, 0.1))
+
+
+def test_the_search_for_the_first_pose_begins_where_the_first_reference_does(monkeypatch):
+    robot = robot_of()
+    controller = make_controller("mrc", robot, joint_angles="estimated")
+    guesses = []
+
+    def step(*_, guess, **__):
+        guesses.append(None if guess is None else guess.tolist())
+
+    monkeypatch.setattr(controller._angles, "step", step)
+    first, second = robot.tree.home + 0.1, robot.tree.home - 0.1
+    controller.step(state_of(robot, 0.0))
+    controller.set_reference(HoldPoint(robot.tree.home, robot.tree.nv))
+    controller.step(state_of(robot, 0.1))
+    controller.set_reference(PointToPoint(first, second, 1.0))
+    controller.step(state_of(robot, 0.2))
+    controller.set_reference(PointToPoint(second, first, 1.0))
+    controller.reset()
+    controller.step(state_of(robot, 0.3))
+    # at home (None) as long as nothing else is asked for
+    assert guesses == [None, None, first.tolist(), first.tolist()]
