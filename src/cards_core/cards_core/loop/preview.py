@@ -102,13 +102,16 @@ def preview(control: ControlLoop, start: RobotState, duration: float = 0.0) -> t
 
 
 def _beyond_limits(planned: Reference, limits: JointLimits, end: float) -> list[str]:
-    found = first_violation(_Cut(planned, end), limits, time_step=LOOK_STEP / 10, tolerance=1e-6)
+    cut, step = _Cut(planned, end), LOOK_STEP / 10
+    found = first_violation(cut, limits, time_step=step, tolerance=1e-6)
     if found is None:
         return []
     j = limits.names.index(found.coordinate)
     if found.kind == "velocity":
-        times = abs(found.value) / found.limit
-        feasible = f"up to {found.limit:.4g} per second, {times:.3g} times slower"
+        # what is told is the first violation, and later ones may be worse
+        rates = np.abs(cut.sample(np.linspace(0.0, end, int(np.ceil(end / step)) + 1))[1])
+        times = np.ceil(100.0 * max((rates / limits.velocity).max(), 1.0)) / 100.0
+        feasible = f"up to {found.limit:.4g} per second, {times:g} times slower"
     else:
         feasible = f"{limits.lower[j]:.4g} to {limits.upper[j]:.4g}"
     return [f"reference: {found} (feasible: {feasible})"]

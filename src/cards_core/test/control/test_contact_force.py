@@ -99,3 +99,84 @@ def test_controllers_that_take_no_forces_say_so():
         CardsError, match=r"'impedance' takes no contact forces \(expected: .*'mrc'"
     ):
         make_controller("impedance", load("tetraspine_hardware")).set_contact_force("x", [0, 0, 1])
+
+
+def test_the_largest_force_and_moment_are_taken_and_no_larger_ones():
+    """By their size, whatever the direction; the last one stays."""
+    robot = load("musashi_like")
+    dynamics = make_dynamics(robot, "numeric")
+    forces = ContactForces(dynamics, 0.0, force_max=5.0, moment_max=13.0)
+    q = robot.tree.home
+    forces.set("left_hand", [3.0, 0.0, 4.0], moment=[0.0, -12.0, 5.0])
+    before = forces.torque(q)
+    for force, moment, words in (
+        ([3.0, 0.01, 4.0], None, r"force of 'left_hand' is 5.00001 N .*at most force_max, 5 N"),
+        ([0.0, 0.0, 1.0], [0.1, -12.0, 5.0], r"is 13.0004 Nm .*at most moment_max, 13 Nm"),
+    ):
+        with pytest.raises(CardsError, match=words):
+            forces.set("left_hand", force, moment=moment)
+        assert np.array_equal(forces.torque(q), before)
+    with pytest.raises(ShapeError, match="moment of 'left_hand'"):
+        forces.set("left_hand", [0.0, 0.0, 1.0], moment=[1.0, 2.0])
+    assert np.array_equal(forces.torque(q), before)
+    # without limits all are taken
+    ContactForces(dynamics, 0.0).set("left_hand", [1e9, 0.0, 0.0], moment=[1e9, 0.0, 0.0])
+
+
+def test_without_a_ramp_forces_come_and_go_at_once():
+    robot = load("musashi_like")
+    forces = ContactForces(make_dynamics(robot, "numeric"), 0.0)
+    q = robot.tree.home
+    forces.set("left_hand", [0.0, 0.0, 0.0])
+    assert forces.torque(q) is None
+    forces.set("left_hand", [0.0, 0.0, 10.0])
+    at_once = forces.torque(q)
+    assert at_once.any()
+    forces.advance(DT)
+    assert np.array_equal(forces.torque(q), at_once)
+    forces.set("left_hand", [0.0, 0.0, 20.0])
+    assert forces.torque(q) == pytest.approx(2.0 * at_once)
+    forces.set("left_hand", [0.0, 0.0, 0.0])
+    assert forces.torque(q) is None
+
+
+def test_a_force_that_moves_to_another_point_begins_a_ramp_of_its_own():
+    robot = load("musashi_like")
+    dynamics = make_dynamics(robot, "numeric")
+    q = robot.tree.home
+
+    def settled(force, point):
+        one = ContactForces(dynamics, 0.0)
+        one.set("left_hand", force, point)
+        return one.torque(q)
+
+    point, other = [0.1, 0.0, 0.0], [0.0, 0.2, 0.0]
+    forces = ContactForces(dynamics, 0.08)
+    forces.set("left_hand", [0.0, 0.0, 10.0], point)
+    forces.advance(0.02)
+    assert forces.torque(q) == pytest.approx(0.25 * settled([0.0, 0.0, 10.0], point))
+    forces.advance(0.06)
+    assert forces.torque(q) == pytest.approx(settled([0.0, 0.0, 10.0], point))
+    # halfway to a new one, from what there was
+    forces.set("left_hand", [0.0, 0.0, 30.0], other)
+    assert forces.torque(q) == pytest.approx(settled([0.0, 0.0, 10.0], other))
+    forces.advance(0.04)
+    assert forces.torque(q) == pytest.approx(settled([0.0, 0.0, 20.0], other))
+    forces.advance(1.0)
+    assert forces.torque(q) == pytest.approx(settled([0.0, 0.0, 30.0], other))
+
+
+def test_each_link_has_its_own_force():
+    robot = load("musashi_like")
+    dynamics = make_dynamics(robot, "numeric")
+    q = robot.tree.home
+    both, one = ContactForces(dynamics, 0.0), ContactForces(dynamics, 0.0)
+    both.set("left_hand", [0.0, 0.0, 10.0])
+    both.set("right_hand", [0.0, 5.0, 0.0])
+    one.set("right_hand", [0.0, 5.0, 0.0])
+    right = one.torque(q)
+    one.set("right_hand", [0.0, 0.0, 0.0])
+    one.set("left_hand", [0.0, 0.0, 10.0])
+    assert both.torque(q) == pytest.approx(one.torque(q) + right)
+    both.set("left_hand", [0.0, 0.0, 0.0])
+    assert both.torque(q) == pytest.approx(right)

@@ -85,3 +85,84 @@ def test_a_kind_that_is_taken_and_a_file_that_is_not_there(tmp_path):
         controller_file(file)
     with pytest.raises(CardsError, match="no such file"):
         controller_file(tmp_path / "nothing.py")
+
+
+# What is no controller ---------------------------------------------------------------------------
+
+
+def test_the_controllers_of_cards_come_first():
+    own = ["ctc_joint", "ctc_operational", "mrc", "impedance", "cpg"]
+    assert controller_kinds()[:5] == own
+    controller_file(SPRINGS)
+    assert controller_kinds()[:6] == [*own, "springs"]
+    assert len(set(controller_kinds())) == len(controller_kinds())
+    for kind in own:
+        assert controller_class(kind).kind == kind
+
+
+def test_a_constructor_that_forgets_something_is_told_what():
+    robot = cards.load("planar_2r")
+    whole = registry.make_controller("ctc_joint", robot)
+    registry.check_controller(whole)
+    for name, remedy in (("output", "all"), ("relaxed", "all"), ("reference_names", "all")):
+        broken = registry.make_controller("ctc_joint", robot)
+        del broken.__dict__[name]
+        with pytest.raises(CardsError, match=rf"'ctc_joint' has no {name} .expected: {remedy}"):
+            registry.check_controller(broken)
+    del broken.__dict__["model"]
+    words = r"has no model, reference_names .expected: super\(\).__init__\(model\)"
+    with pytest.raises(CardsError, match=words):
+        registry.check_controller(broken)
+    for wrong in (None, type(whole), "ctc_joint"):
+        with pytest.raises(CardsError, match="an instance of Controller"):
+            registry.check_controller(wrong)
+    whole.command = 3
+    with pytest.raises(CardsError, match="command of controller 'ctc_joint'"):
+        registry.check_controller(whole)
+
+
+def test_a_class_says_spaces_and_commands_that_there_are(tmp_path):
+    text = SPRINGS.read_text()
+    for old, new, words in (
+        ('space = "joint"', 'space = "polar"', "has the space 'polar' .expected: joint or oper"),
+        ('commands = ("force",)', 'commands = ("push",)', "commands of the kind 'push'"),
+        ('kind = "springs"', 'kind = "a/b"', "the kind of Springs is 'a/b'"),
+    ):
+        assert old in text
+        (tmp_path / "mine.py").write_text(text.replace(old, new))
+        with pytest.raises(CardsError, match=words):
+            controller_file(tmp_path / "mine.py")
+    (tmp_path / "mine.txt").write_text(text)
+    with pytest.raises(CardsError, match=r"is no Python file .expected: a name that ends in \.py"):
+        controller_file(tmp_path / "mine.txt")
+    # what a file imports from elsewhere is none of its own
+    imported = "from cards_core.control.ctc_joint import CtcJoint\n"
+    (tmp_path / "mine.py").write_text(imported + text)
+    assert controller_file(tmp_path / "mine.py") == "springs"
+
+
+def test_those_that_suit_a_robot():
+    robot = cards.load("planar_2r")
+    suited = registry.suited_controllers(robot)
+    assert {"ctc_joint", "ctc_operational", "impedance", "cpg"} <= set(suited)
+    assert "mrc" not in suited
+    registry.check_suited("ctc_joint", robot)
+    with pytest.raises(CardsError, match="controller 'mrc' cannot drive planar_2r: muscle 'cable"):
+        registry.check_suited("mrc", robot)
+    with pytest.raises(CardsError, match="the robot"):
+        registry.make_controller("ctc_joint", "planar_2r")
+
+
+def test_one_that_fails_to_say_whether_it_suits_is_left_out_with_a_warning(monkeypatch):
+    robot = cards.load("planar_2r")
+    controller_file(SPRINGS)
+
+    def broken(_robot):
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(controller_class("springs"), "unsuited", broken)
+    with pytest.warns(UserWarning, match=r"'springs' is left out: RuntimeError\('no'\)"):
+        assert "springs" not in registry.suited_controllers(robot)
+    monkeypatch.setattr(controller_class("ctc_joint"), "unsuited", broken)
+    with pytest.raises(RuntimeError, match="no"):
+        registry.suited_controllers(robot)

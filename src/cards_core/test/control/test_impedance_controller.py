@@ -5,7 +5,7 @@ import pytest
 
 from cards_core.control import ControlModel, ControlStatus, controller_parameters, make_controller
 from cards_core.control.impedance import ImpedanceController
-from cards_core.control.recorded_commands import read_commands
+from cards_core.control.recorded_commands import RecordedCommands, read_commands
 from cards_core.errors import CardsError, ParameterError, UnknownNameError
 from cards_core.formats import load
 from cards_core.parameters.declaration import ParameterSet
@@ -194,3 +194,183 @@ def test_some_muscles_are_left_alone_and_parameters_are_per_muscle():
     (part,) = item.step(state)
     assert item.output.status is ControlStatus.INVALID_STATE
     assert not part.values.any()
+
+
+def test_parameters_without_values_hold_lengths():
+    specs = {spec.name: spec for spec in controller_parameters("impedance", ROBOT)}
+    fixed = {name: spec.default for name, spec in specs.items() if spec.length is None}
+    assert fixed == {
+        "muscles": ["*"],
+        "inside": ["*inner*"],
+        "left": ["*left*"],
+        "right": ["*right*"],
+        "top": ["*outer_top*"],
+        "gait": "hold",
+        "amplitude": 0.0,
+        "frequency": 0.4,
+        "body_waves": 0.5,
+        "inside_factor": -0.8,
+        "top_phase": 0.0,
+        "turn": 0.0,
+        "rear": 0.0,
+        "refresh_rate": 20.0,
+        "file": "",
+        "repeat": False,
+    }
+    assert specs["tension"].check(specs["tension"].default).tolist() == [0.0] * 12
+    assert specs["rest_length"].default == pytest.approx(controller().set_point_parts.home)
+    assert {name for name, spec in specs.items() if spec.live} == {
+        *("tension", "rest_length", "amplitude", "frequency", "body_waves"),
+        *("inside_factor", "top_phase", "turn", "rear"),
+    }
+    for name, least, most in (
+        ("tension", 0.0, 1e20),
+        ("rest_length", 1e-300, 1e20),
+        ("amplitude", 0.0, 1e20),
+        ("frequency", 0.0, 1e20),
+        ("body_waves", 0.0, 1e20),
+        ("rear", 0.0, 1e20),
+        ("turn", -1e20, 1e20),
+        ("inside_factor", -1e20, 1e20),
+        ("refresh_rate", 0.1, 1e4),
+    ):
+        assert np.all(specs[name].check(least) == least)
+        assert np.all(specs[name].check(most) == most)
+        below = 0.0 if least == 1e-300 else least - max(1e-9, 1e-3 * abs(least))
+        for bad in (below, 1.001 * most, np.nan):
+            with pytest.raises(ParameterError, match=name):
+                specs[name].check(bad)
+
+
+def test_arguments_have_the_defaults_of_the_parameters():
+    item = ImpedanceController.from_parameters(MODEL, ParameterSet({}))
+    for made in (item, controller()):
+        parts = made.gait_parts
+        assert (parts.wave, parts.recorded, parts.repeat) == (False, None, False)
+        assert (parts.amplitude, parts.frequency) == (0.0, 0.4)
+        inner = np.array(["inner" in name for name in NAMES])
+        assert parts.factor.tolist() == np.where(inner, -0.8, 1.0).tolist()
+        # half a wave along a body of three segments: 60 degrees from joint to joint
+        second = np.array([name.startswith("v1-v2") for name in NAMES])
+        assert parts.phase == pytest.approx(np.where(second, np.pi / 3.0, 0.0))
+        assert made.set_point_parts.period == 0.05
+        assert not made.needs_joints
+        assert not made.set_point_parts.tension.any()
+
+
+def test_numbers_of_the_gait_are_checked():
+    for given, words in (
+        ({"amplitude": -1e-9}, "amplitude"),
+        ({"frequency": -1e-9}, "frequency"),
+        ({"body_waves": -1e-9}, "body_waves"),
+        ({"rear": -1e-9}, "rear"),
+        ({"turn": np.inf}, "turn"),
+        ({"turn": -1.1e9}, "turn of 'turn' is .* >= -1e"),
+        ({"inside_factor": np.nan}, "inside_factor"),
+        ({"commands": read_nothing()}, "gait is 'hold' with a file of commands"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            controller(**given)
+    assert controller(inside_factor=-1e9, top_phase=-2.0).gait_parts.factor.min() == -1e9
+
+
+def read_nothing():
+    return RecordedCommands(np.zeros(1), {"rest_rate": np.zeros((1, 12))})
+
+
+@pytest.mark.parametrize("python", [False, True])
+def test_a_clock_that_is_set_back_does_not_turn_the_gait_back(python):
+    item = controller(gait="sine", amplitude=1.0, frequency=0.25, refresh_rate=100.0)
+    if python:
+        item.step_in_python()
+    for step in range(101):
+        rate = told(item, 7.0 + 0.01 * step)["v0-v1.outer_left"][2]
+    assert rate == pytest.approx(1.0)  # a quarter of a turn
+    assert told(item, 3.0)["v0-v1.outer_left"][2] == pytest.approx(1.0)
+    assert told(item, 4.0)["v0-v1.outer_left"][2] == pytest.approx(0.0, abs=1e-9)
+    item.reset()
+    assert told(item, 50.0)["v0-v1.outer_left"][2] == 0.0
+
+
+def test_times_that_are_none():
+    item = controller(tension=5.0)
+    for time, good in ((1e10, True), (-1e10, True), (np.nextafter(1e10, 2e10), False)):
+        found = told(item, time)
+        expected = ControlStatus.OK if good else ControlStatus.INVALID_STATE
+        assert item.output.status is expected
+        assert item.output.time == time
+        assert found["v0-v1.outer_left"][0] == (5.0 if good else 0.0)
+    told(item, -2e10)
+    assert item.output.status is ControlStatus.INVALID_STATE
+
+
+def test_set_points_are_held_from_refresh_to_refresh_and_changes_come_at_once():
+    item = controller(gait="sine", amplitude=1.0, frequency=1.0, refresh_rate=10.0)
+    rates = [told(item, 0.01 * k)["v0-v1.outer_left"][2] for k in range(21)]
+    assert rates[:10] == [rates[0]] * 10
+    assert rates[10:20] == [rates[10]] * 10
+    assert len(set(rates)) == 3
+    values = {spec.name: spec.default for spec in controller_parameters("impedance", ROBOT)}
+    item.change(values | {"tension": np.full(12, 3.0), "amplitude": 0.0})
+    found = told(item, 0.21)["v0-v1.outer_left"]
+    assert (found[0], found[2]) == (3.0, 0.0)
+
+
+# Recorded commands ------------------------------------------------------------------------------
+
+
+def npz_of(tmp_path, **arrays):
+    np.savez(tmp_path / "a.npz", **arrays)
+    return tmp_path / "a.npz"
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"tension": np.zeros((1, 2))}, "holds no 'time'"),
+        ({"time": np.zeros((1, 1)), "tension": np.zeros((1, 2))}, "holds no 'time' of shape"),
+        ({"time": np.zeros(1)}, "holds no set-points .*tension or rest_length or rest_rate"),
+        ({"time": np.zeros(1), "tension": np.zeros((2, 2))}, r"shape \(2, 2\) .expected: \(1, 2"),
+        ({"time": np.array([0.0, np.nan]), "tension": np.zeros((2, 2))}, "row 2 has the time nan"),
+        ({"time": np.array([np.inf]), "tension": np.zeros((1, 2))}, "row 1 has the time inf"),
+        ({"time": np.zeros(1), "tension": np.array([[0.0, -1e-9]])}, "of 'b' is negative"),
+        ({"time": np.zeros(1), "rest_rate": np.array([[-np.inf, 0.0]])}, "of 'a' is infinite"),
+    ],
+)
+def test_mistakes_in_recorded_arrays(arrays, words, tmp_path):
+    with pytest.raises(CardsError, match=words):
+        read_commands(npz_of(tmp_path, **arrays), ("a", "b"))
+
+
+def test_recorded_set_points_hold_from_their_time_on(tmp_path):
+    nan = np.nan
+    file = npz_of(
+        tmp_path,
+        time=np.array([-1.0, 0.5, 2.0]),
+        tension=np.array([[0.0, nan], [nan, 4.0], [3.0, nan]]),
+        rest_rate=np.array([[-5.0, nan], [nan, nan], [nan, nan]]),
+    )
+    found = read_commands(file, ("a", "b"))
+    assert found.duration == 2.0
+    assert found.at(np.nextafter(-1.0, -2.0)) == {}
+    for time, tension in (
+        (-1.0, [0.0, nan]),
+        (np.nextafter(0.5, 0.0), [0.0, nan]),
+        (0.5, [0.0, 4.0]),
+        (2.0, [3.0, 4.0]),
+        (1e9, [3.0, 4.0]),
+    ):
+        np.testing.assert_array_equal(found.at(time)["tension"], tension)
+        np.testing.assert_array_equal(found.at(time)["rest_rate"], [-5.0, nan])
+        assert set(found.at(time)) == {"tension", "rest_rate"}
+
+
+def test_recorded_commands_come_from_files_of_two_kinds(tmp_path):
+    with pytest.raises(CardsError, match=r"in a file ending in '\.txt' .expected: \.csv, \.npz"):
+        read_commands(tmp_path / "a.txt", NAMES)
+    (tmp_path / "A.CSV").write_text("rest_length.b,time\n0.25,0\n,1\n")
+    found = read_commands(tmp_path / "A.CSV", ("a", "b"))
+    np.testing.assert_array_equal(found.values["rest_length"], [[np.nan, 0.25]] * 2)
+    assert found.times.tolist() == [0.0, 1.0]
+    with pytest.raises(CardsError, match=r"a\.csv does not exist .expected: a file of commands"):
+        read_commands(tmp_path / "a.csv", NAMES)

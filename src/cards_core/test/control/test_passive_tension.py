@@ -151,3 +151,38 @@ def test_c_text_does_not_know_passive_forces():
     item = make_controller("ctc_joint", slider([hill(), Cable()]))
     with pytest.raises(NotExportableError, match="pull without a command: left"):
         export_controller(item)
+
+
+def test_beyond_its_table_the_passive_force_goes_on_along_its_last_slope():
+    """The table ends where the muscle has its greatest tension."""
+    robot = slider([hill(), Cable()])
+    weak = replace(robot, muscles=(replace(robot.muscles[0], tension_max=50.0), robot.muscles[1]))
+    passive = PassiveTension(weak)
+
+    def at(length, unit=1.0):
+        lower = np.zeros(2)
+        passive.raise_to(lower, np.array([length, 2.0]), unit)
+        return lower[0]
+
+    last = 0.1 + OPTIMUM * (1.0 + 0.6 / 5.0 * np.log1p(0.5 * np.expm1(5.0)))
+    assert thelen(last) == pytest.approx(50.0)
+    assert at(last) == pytest.approx(50.0, abs=2e-2)
+    slopes = np.diff([at(last + step) for step in (0.1, 0.2, 0.3, 5.0)]) / [0.1, 0.1, 4.7]
+    assert slopes == pytest.approx(np.full(3, slopes[0]))
+    exact = (thelen(last + 1e-4) - thelen(last - 1e-4)) / 2e-4
+    assert slopes[0] == pytest.approx(exact, rel=0.3)
+    # below it is as at its begin: nothing
+    assert at(0.0) == at(-1.0) == at(0.2) == 0.0
+
+
+def test_each_muscle_has_its_own_table_in_units_of_the_bounds():
+    passive = PassiveTension(slider([hill(), hill(max_isometric_force=2.0 * F0)]))
+    assert passive.names == ("left", "right")
+    lower = np.zeros(2)
+    passive.raise_to(lower, np.array([0.55, 0.55]), 4.0)
+    assert lower[1] == pytest.approx(2.0 * lower[0], rel=1e-3)
+    assert lower[0] == pytest.approx(thelen(0.55) / 4.0, rel=2e-3)
+    for length in np.linspace(0.5, 0.6, 7):
+        lower[:] = 0.0
+        passive.raise_to(lower, np.full(2, length), 1.0)
+        assert lower[0] == pytest.approx(thelen(length), abs=2e-4 * F0, rel=2e-4)

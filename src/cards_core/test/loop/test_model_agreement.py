@@ -232,3 +232,46 @@ def test_what_is_not_understood_is_said_and_stops_nobody():
     assert one.others == 1
     one.forget()
     assert (one.uneasy, one.others, one.problem) == (False, 0, "")
+
+
+def test_the_period_is_that_of_the_host_that_was_heard_of_last():
+    one = agreement("controller")
+    assert one.period is None
+
+    def host(name, period):
+        return encode(Announcement(f"/{name}", name, "host", SAME, period=period))
+
+    one.hear(host("a", 0.002))
+    assert one.period == 0.002
+    one.hear(host("b", None))  # it does not say
+    assert one.period == 0.002
+    one.hear(host("b", 0.008))
+    assert one.period == 0.008
+    # what one says of oneself is not news
+    one.hear(encode(replace(one.own, period=0.5)))
+    assert (one.period, one.others) == (0.008, 2)
+
+
+def test_what_is_not_understood_counts_as_one_beside_the_others():
+    one = agreement("host")
+    one.hear(says("controller", SAME))
+    assert one.others == 1
+    one.hear("3")
+    one.hear("4")
+    assert one.others == 2
+    assert one.uneasy
+    assert one.problem.endswith("a JSON int (expected: an object)")
+    one.forget()
+    assert one.others == 0
+
+
+def test_only_hosts_are_waited_for():
+    one = agreement("controller")
+    for role in ("controller", "compiler", "observer"):
+        one.hear(encode(Announcement(f"/{role}", role, role, SAME, ready=False)))
+    assert one.unready == ""
+    for name in ("first", "second"):
+        one.hear(encode(Announcement(f"/{name}", name, "host", SAME, ready=False)))
+    assert one.unready == "/first"
+    one.hear(encode(Announcement("/first", "again", "host", SAME)))
+    assert one.unready == "/second"

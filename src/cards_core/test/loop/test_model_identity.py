@@ -159,3 +159,64 @@ def test_messages_that_are_none_are_refused_with_what_is_wrong(text, words):
 
 def test_what_a_later_version_adds_does_no_harm():
     assert decode(broken(colour="red")) == announcement()
+
+
+def test_what_is_missing_or_has_a_wrong_number_is_named():
+    for name in GOOD:
+        without = json.dumps({key: value for key, value in GOOD.items() if key != name})
+        if name in ("ready", "period", "joint_limits", "gravity", "motor_names", "effort_limits"):
+            decode(without)  # nodes may know nothing of that
+            continue
+        with pytest.raises(CardsError, match=f"'{name}' is (missing|null)"):
+            decode(without)
+    for changes, words in (
+        ({"period": 0.0}, "'period' is 0.0 (expected: a time > 0 in s, or null)"),
+        ({"period": -1}, "'period' is -1"),
+        ({"period": True}, "'period' is true"),
+        ({"period": "1"}, "'period' is \"1\""),
+        ({"ready": None}, "'ready' is null"),
+        ({"gravity": [0, 0, 0, 0]}, "'gravity' is [0, 0, 0, 0]"),
+        ({"gravity": 9.81}, "'gravity' is 9.81"),
+        ({"gravity": [0, 0, None]}, "'gravity' is [0, 0, null]"),
+        ({"joint_limits": [[0, 1]]}, "'joint_limits' is [[0, 1]] (expected: 2 pairs of numbers"),
+        ({"joint_limits": [[0, True]] * 2}, "expected: 2 pairs of numbers, null for no limit"),
+        ({"joint_limits": [0, 1]}, "expected: 2 pairs of numbers"),
+        ({"muscle_names": ["a", 1]}, "'muscle_names' is [\"a\", 1] (expected: a list of texts)"),
+        ({"motor_names": ["a"], "effort_limits": [1, 2]}, "expected: 1 numbers"),
+        ({"motor_names": ["a"], "effort_limits": [False]}, "expected: 1 numbers"),
+        ({"motor_names": None, "effort_limits": [1]}, "expected: 0 numbers"),
+        ({"bodies_hash": 1}, "'bodies_hash' is 1 (expected: a text)"),
+        ({"cards_version": None}, "'cards_version' is null (expected: a text)"),
+    ):
+        with pytest.raises(CardsError) as caught:
+            decode(broken(**changes))
+        assert words in str(caught.value)
+
+
+def test_what_is_shown_of_long_values_ends_after_sixty_characters():
+    for size, shown in ((58, '"' + 58 * "x" + '"'), (59, '"' + 59 * "x" + "...")):
+        with pytest.raises(CardsError) as caught:
+            decode(broken(schema=size * "x"))
+        assert str(caught.value) == f"'schema' is {shown} (expected: 1)"
+
+
+def test_infinite_limits_are_null_in_messages_and_come_back_with_their_sign():
+    data = json.loads(encode(announcement()))
+    data["joint_limits"] = [[None, 1.0], [-1.0, None]]
+    data["tension_limits"] = [[None, None]] * 4
+    found = decode(json.dumps(data)).model
+    assert found.joint_limits == ((-math.inf, 1.0), (-1.0, math.inf))
+    assert found.tension_limits == ((-math.inf, math.inf),) * 4
+    again = json.loads(encode(replace(announcement(), model=found)))
+    assert again["joint_limits"] == data["joint_limits"]
+    assert again["tension_limits"] == data["tension_limits"]
+
+
+def test_what_a_node_says_of_itself():
+    said = announcement(period=0.5, ready=False, commands=True)
+    data = json.loads(encode(said))
+    assert (data["period"], data["ready"], data["commands"]) == (0.5, False, True)
+    assert (data["schema"], data["role"], data["node"]) == (1, "host", "/simulator")
+    assert decode(encode(said)) == said
+    quiet = announcement()
+    assert (quiet.commands, quiet.ready, quiet.period) == (False, True, None)

@@ -1,17 +1,20 @@
 """What is foreseen of a reference, against linear programs and the geometry of the arm."""
 
 import re
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 from scipy.optimize import least_squares, linprog
 
-from cards_core.control import ControlModel, make_controller
+from cards_core.control import ControlModel, ControlStatus, make_controller
+from cards_core.control.interface import HoldPoint
 from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
+from cards_core.loop import preview as preview_module
 from cards_core.loop.control_loop import ControlLoop
-from cards_core.loop.preview import LOOK_STEP, SLOWER, _ideal, preview
+from cards_core.loop.preview import LOOK_STEP, SLOWER, _Cut, _ideal, _Slower, preview
 from cards_core.robot.state import RobotState
 from cards_core.trajectories import PointToPoint
 from cards_core.trajectories.library import read_reference
@@ -171,3 +174,123 @@ def test_the_ideal_robot_stops_at_the_limits_of_its_joints(model):
     assert places[:, 0].max() == upper[0]
     assert places[-1, 0] == upper[0]
     assert abs(places[-1, 2]) == 0.0
+
+
+# Parts -----------------------------------------------------------------------------------------
+
+
+def test_a_slower_reference_goes_the_same_way_with_less_speed_and_acceleration():
+    reference = PointToPoint(DOWN, UP, 2.0)
+    slower = _Slower(reference, 4.0)
+    assert (slower.size, slower.duration) == (2, 8.0)
+    step = 1e-5
+    for time in (0.7, 3.0, 6.5):
+        y, yd, ydd = slower(time)
+        assert y == pytest.approx(reference(time / 4.0)[0])
+        before, after = slower(time - step), slower(time + step)
+        assert (after[0] - before[0]) / (2 * step) == pytest.approx(yd, abs=1e-7)
+        assert (after[1] - before[1]) / (2 * step) == pytest.approx(ydd, abs=1e-7)
+
+
+def test_a_reference_that_is_cut_ends_earlier_and_keeps_its_breaks():
+    reference = PointToPoint(DOWN, UP, 2.0)
+    cut = _Cut(reference, 0.5)
+    assert (cut.size, cut.duration) == (2, 0.5)
+    assert cut.breaks[-1] == 0.5
+    assert all(time <= 0.5 for time in cut.breaks)
+    assert all(np.array_equal(a, b) for a, b in zip(cut(0.3), reference(0.3), strict=True))
+
+
+def test_speeds_above_those_of_the_joints_are_told_with_how_much_too_fast():
+    """Of the whole reference: where it is too fast at first it is so by next to nothing."""
+    *others, joint = PLANAR.joints
+
+    def told(velocity, duration=0.0):
+        axis = replace(joint.axes[0], velocity=velocity)
+        slow = replace(PLANAR, joints=(*others, replace(joint, axes=(axis,))))
+        loop = joint_loop(ControlModel(slow, "numeric"), PointToPoint(DOWN, UP, 2.0))
+        return preview(loop, start(), duration)
+
+    # the fastest is 15/8 of the distance over the time, at half of it
+    fastest = 15.0 / 8.0 * 1.0 / 2.0
+    (text,) = told(0.75)
+    assert text.startswith("reference: velocity of 'joint_2' is -0.75")
+    assert text.endswith(f"(feasible: up to 0.75 per second, {fastest / 0.75:g} times slower)")
+    (text,) = told(0.5)
+    assert text.endswith("up to 0.5 per second, 1.88 times slower)")  # 1.875, rounded up
+    assert told(1.001 * fastest) == ()
+    # a run that is over at a quarter of it: 30 u^2 (1 - u)^2 of the distance over the time
+    (text,) = told(0.25, duration=0.5)
+    partly = 30.0 * 0.25**2 * 0.75**2 / 2.0
+    assert text.endswith(f"{np.ceil(100.0 * partly / 0.25) / 100.0:g} times slower)")
+
+
+def test_what_cannot_be_foreseen_is_not_talked_about():
+    """Places that are not numbers, coordinates of other kinds, controllers that need more."""
+    model = ControlModel(PLANAR, "numeric")
+    far = PointToPoint(DOWN, [10.0, 0.0], 1.0)
+    loop = joint_loop(model, far)
+    assert preview(loop, start()) != ()
+    assert preview(loop, start([np.nan, 0.5])) == ()
+    loop.controller.needs = ("tensions",)
+    (text,) = preview(loop, start())  # limits of joints are known all the same
+    assert "beyond the upper limit" in text
+    robot = load("tetraspine")
+    assert robot.tree.nq != robot.tree.nv
+    free = make_controller("ctc_joint", ControlModel(robot, "numeric"))
+    home = np.array(robot.tree.home)
+    reference = HoldPoint(home, robot.tree.nv)
+    begin = RobotState(0.0, home, np.zeros(robot.tree.nv))
+    assert preview(ControlLoop(free, reference), begin) == ()
+
+
+@pytest.mark.parametrize(
+    ("statuses", "first"),
+    [
+        ("..xx.xx..", None),
+        ("..xxx....", 4),
+        ("xxx", 2),
+        (".fff.", 3),
+        (".xfx.xxxx", 3),
+        (".jjjj.iiii", None),  # joints that are at their limits, and states that are none
+    ],
+)
+def test_three_steps_in_a_row_without_tensions_count(monkeypatch, statuses, first):
+    model = ControlModel(load("planar_2r"), "numeric")
+    controller = make_controller("ctc_operational", model, axes="xz")
+    kinds = {
+        ".": ControlStatus.OK,
+        "j": ControlStatus.JOINT_LIMIT,
+        "x": ControlStatus.INFEASIBLE,
+        "f": ControlStatus.FALLBACK,
+        "i": ControlStatus.INVALID_STATE,
+    }
+
+    def ideal(*_):
+        for number, letter in enumerate(statuses):
+            controller.output.status = kinds[letter]
+            yield start_at(0.25 * number)
+
+    monkeypatch.setattr(preview_module, "_ideal", ideal)
+    here = controller.place(DOWN, np.zeros(2))
+    loop = ControlLoop(controller, PointToPoint(here, here, 4.0))
+    told = [text for text in preview(loop, start()) if "no tensions" in text]
+    assert len(told) == (first is not None)
+    if told:
+        assert f"at t = {0.25 * first:.3g} s, for the first time" in told[0]
+
+
+def start_at(time):
+    return preview_module._State(time, DOWN, np.zeros(2))
+
+
+def test_the_ideal_robot_stays_where_its_controller_holds_it():
+    model = ControlModel(PLANAR, "numeric")
+    loop = joint_loop(model, None, kp=0.0, kd=0.0)
+    controller = loop.controller
+    held = PointToPoint(DOWN, DOWN, 1.0)
+    rows = [(s.time, *s.q, *s.qd) for s in _ideal(loop, held, start(), 0.1)]
+    assert [row[0] for row in rows] == pytest.approx(0.002 * np.arange(51))
+    assert controller.output.time == pytest.approx(0.1)
+    # exact torques hold a robot at rest where it is, without gains too
+    assert np.abs(np.array(rows)[:, 1:3] - DOWN).max() < 1e-9

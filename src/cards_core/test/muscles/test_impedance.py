@@ -308,3 +308,29 @@ def test_unknown_kinds_of_commands_stay_errors():
     gate = MuscleCommand(load("planar_2r"), timeout=1.0)
     with pytest.raises(CardsError, match="stiffness"):
         gate.submit(["x"], [1.0], 0.0, kind="stiffness")
+
+
+def test_laws_are_plain_until_something_changes():
+    """Native steps compute plain laws by themselves; what approaches or fades is left to NumPy."""
+    law = ImpedanceLaw(load("planar_2r").muscles)
+    assert law.plain
+    law.share[0] = 0.5
+    assert not law.plain
+    law.reset()
+    assert law.plain
+    law.change({"stiffness": law.stiffness + 100.0})
+    assert not law.plain
+    lengths = np.full(4, 0.3)
+    law.tensions(np.full(len(lengths), 10.0), lengths, 0.0 * lengths, 1e-3)
+    assert law.plain  # nobody is under the law: they are taken over at once
+    law.active[:] = True
+    law.rest_length[:] = 0.2
+    law.change({"stiffness": law.stiffness + 1000.0})
+    law.tensions(np.full(len(lengths), 10.0), lengths, 0.0 * lengths, 1e-3)
+    assert not law.plain  # 100 N at 4 N a step
+    for _ in range(25):
+        law.tensions(np.full(len(lengths), 10.0), lengths, 0.0 * lengths, 1e-3)
+    assert law.plain
+    law.change({"stiffness": law.stiffness + 1000.0})
+    law.reset()
+    assert law.plain

@@ -400,3 +400,91 @@ def test_muscles_that_become_stiff_are_found_within_a_pause(backend):
         assert sum(not stiff for stiff in found) == PAUSE - first
         assert found == sorted(found)
         assert not look(0.0)  # it is looked at in every step while they are stiff
+
+
+def linked(name, *, stiffness=3e5, damping=0.0, joint_damping=0.0):
+    """A robot of models/ with stiff, taut cables, and viscous joints."""
+    robot = load(name)
+    tree = robot.tree
+    lengths = make_dynamics(robot, "numeric").update(tree.home, np.zeros(tree.nv)).muscle_lengths
+    muscles = tuple(
+        dataclasses.replace(
+            muscle,
+            contact=False,
+            tension_min=0.0,
+            tension_max=math.inf,
+            actuator=Cable(
+                stiffness=stiffness, damping=damping, rest_length=float(length) * share
+            ),
+        )
+        for muscle, length, share in zip(
+            robot.muscles, lengths.copy(), np.linspace(0.99, 1.005, len(lengths)), strict=True
+        )
+    )
+    joints = tuple(
+        dataclasses.replace(
+            joint,
+            axes=tuple(dataclasses.replace(axis, damping=joint_damping) for axis in joint.axes),
+        )
+        for joint in robot.joints
+    )
+    return dataclasses.replace(robot, muscles=muscles, joints=joints)
+
+
+HOSTS = {
+    "bars that fly": lambda backend: Host(linked("superball"), backend=backend),
+    "damped cables": lambda backend: Host(linked("prism_3", damping=30.0), backend=backend),
+    "viscous joints": lambda backend: Host(
+        linked("planar_2r", joint_damping=0.5), backend=backend, qd=[1.0, -2.0]
+    ),
+    "a stop": lambda backend: Host(
+        slide(Cable(stiffness=1e6, rest_length=0.2999), mass=0.2, gravity=500.0),
+        stop=0.3, backend=backend,
+    ),
+    "over dead centre": lambda backend: Host(
+        dataclasses.replace(hinge(), muscles=(dataclasses.replace(
+            hinge().muscles[0], actuator=Cable(stiffness=1e6, rest_length=0.39)),)),
+        q=[0.4], qd=[-1000.0], backend=backend,
+    ),
+    "soft": lambda backend: Host(
+        slide(Cable(stiffness=1e4, rest_length=0.29), mass=1.0), qd=[0.3], backend=backend
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_all_that_both_backends_keep_of_a_step_agrees(name):
+    """Not the tensions alone: what the next steps are judged by."""
+    one, two = (HOSTS[name](backend) for backend in ("compiled", "numeric"))
+    rng = np.random.default_rng(8)
+    if not one.qd.any():
+        one.qd[:] = 0.3 * rng.normal(size=one.qd.size)
+    stiff = 0
+    for _ in range(40):
+        two.q, two.qd = one.q.copy(), one.qd.copy()
+        tensions = [host.step() for host in (one, two)]
+        a, b = one.implicit, two.implicit
+        largest = 1.0 + np.abs(tensions[1]).max()
+        np.testing.assert_allclose(*tensions, rtol=1e-5, atol=1e-6 * largest)
+        np.testing.assert_allclose(a.mobility, b.mobility, rtol=1e-9, atol=1e-15)
+        assert (a.stiff, a.straight, a._pause[0]) == (b.stiff, b.straight, b._pause[0])
+        energy = 1e-3 + abs(b._paid[0]) if b.stiff else 1.0
+        np.testing.assert_allclose(a._paid, b._paid, rtol=1e-5, atol=1e-6 * energy)
+        np.testing.assert_allclose(a._direction, b._direction, rtol=1e-6, atol=1e-9)
+        if b.stiff:
+            stiff += 1
+            momentum = 1e-4 + np.abs(b._last_momentum).max()
+            np.testing.assert_allclose(
+                a._last_momentum, b._last_momentum, rtol=1e-5, atol=1e-5 * momentum
+            )
+            np.testing.assert_allclose(a._last_a, b._last_a, rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(a._last_jacobian, b._last_jacobian, rtol=1e-9, atol=1e-12)
+            np.testing.assert_array_equal(a._last_qd, b._last_qd)
+        # the same history for both
+        for mine, other in ((b._last, a._last), (b._paid, a._paid), (b._last_a, a._last_a),
+                            (b._last_momentum, a._last_momentum)):  # fmt: skip
+            mine[:] = other
+        two.bank.state[:] = one.bank.state
+    assert (stiff > 0) == (name != "soft")
+    if name == "over dead centre":
+        assert one.implicit.straight > 0

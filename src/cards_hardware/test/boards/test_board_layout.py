@@ -305,3 +305,16 @@ def test_boards_are_told_apart_as_objects():
     assert one == one  # noqa: PLR0124
     assert one != two
     assert len({one, two}) == 2
+
+
+@pytest.mark.parametrize(("named", "key"), [("cable_1", "impedance"), ("cable_2", "cable_2")])
+def test_an_impedance_that_does_not_fit_is_told_where_it_was_said(tmp_path, named, key):
+    """cable_2 is the first muscle; it has the numbers of all, unless some are its own."""
+    text = GOOD + "    impedance:\n      stiffness: 2.0e+7\n"
+    text += f"    muscle_impedance:\n      {named}:\n        damping: 1.0\n"
+    with pytest.raises(DescriptionError, match="impedance of muscle 'cable_2'") as caught:
+        read(tmp_path, text)
+    number = int(re.search(r"boards\.yaml:(\d+): ", str(caught.value))[1])
+    (file,) = tmp_path.rglob("*.boards.yaml")
+    lines = [line.strip() for line in file.read_text().splitlines()]
+    assert number - 1 - lines.index(f"{key}:") in (0, 1)

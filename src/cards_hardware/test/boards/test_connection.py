@@ -1,5 +1,6 @@
 """What a connection makes of the frames of a board, and when it asks for times."""
 
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -291,3 +292,89 @@ def test_a_board_says_in_ident_whether_it_is_emulated(told, simulated):
     told.take(frame("IDENT", values, flags=int(HeaderFlag.SIMULATED) if simulated else 0))
     assert told.receiver.simulated is simulated
     assert [told.idents[0]["nonce"], told.answers[0][0]] == [1, "IDENT"]
+
+
+# The supervisor ----------------------------------------------------------------------------------
+
+
+class Ending:
+    """In place of an event: nobody sleeps, the pauses are kept, and it ends after some of them."""
+
+    def __init__(self, pauses):
+        self.waits, self.most, self.over = [], pauses, False
+
+    def is_set(self):
+        return self.over
+
+    def set(self):
+        self.over = True
+
+    def wait(self, pause):
+        self.waits.append(pause)
+        self.over = self.over or len(self.waits) > self.most
+        return self.over
+
+
+def test_pauses_between_attempts_double_up_to_two_seconds_and_begin_anew():
+    outcomes = iter([False] * 6 + [True] + [False] * 2 + [None])
+    attempts = []
+
+    def recover():
+        attempts.append(next(outcomes))
+        return attempts[-1]
+
+    supervisor = module._Supervisor("keep", care=print, lost=lambda: True, recover=recover)
+    supervisor._ending = Ending(9)
+    supervisor._run()
+    # the pause after which it was told to end was followed by no attempt
+    assert supervisor._ending.waits == pytest.approx(
+        [0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0, 0.1, 0.2, 0.4]
+    )
+    assert len(attempts) == 9
+    assert supervisor.ending
+
+
+def test_a_session_is_cared_for_until_it_is_closed():
+    cared, enough = [], threading.Event()
+
+    def care():
+        cared.append(threading.current_thread().name)
+        if len(cared) >= 3:
+            enough.set()
+
+    supervisor = module._Supervisor(
+        "keep arm", care=care, lost=lambda: False, recover=lambda: pytest.fail("not lost")
+    )
+    assert not supervisor.ending
+    supervisor.start()
+    assert enough.wait(60.0)
+    supervisor.stop()
+    assert supervisor.ending
+    count = len(cared)
+    assert set(cared) == {"keep arm"}
+    supervisor.wake()  # of a thread that is over
+    assert len(cared) == count
+    supervisor.prepare()
+    assert not supervisor.ending
+    enough.clear()
+    supervisor.start()
+    assert enough.wait(60.0)
+    supervisor.stop()
+    assert len(cared) > count
+    assert not any(thread.name == "keep arm" for thread in threading.enumerate())
+
+
+def test_a_supervisor_may_be_stopped_by_itself():
+    done = threading.Event()
+
+    def lost():
+        supervisor.stop()
+        done.set()
+        return True
+
+    supervisor = module._Supervisor(
+        "keep", care=print, lost=lost, recover=lambda: pytest.fail("it was stopped")
+    )
+    supervisor.start()
+    assert done.wait(60.0)
+    assert supervisor.ending

@@ -9,7 +9,8 @@ import pytest
 
 from cards_core.codegen.toolchain import find_compiler
 from cards_hardware.boards import line_thread
-from cards_hardware.histogram import ENDS
+from cards_hardware.boards.line_thread import LineCounts
+from cards_hardware.histogram import ENDS, Histogram
 from cards_hardware.protocol.generate import checkout, host_frames
 
 CHECK = Path(__file__).with_name("line_thread_check.c")
@@ -85,3 +86,23 @@ def test_python_and_c_agree_on_sizes_and_bins():
 def test_frames_are_made_by_the_firmware_s_own_code():
     file = Path(line_thread.__file__).with_name("native") / "frames.c"
     assert file.read_text() == host_frames(), "run python -m cards_hardware.protocol.generate"
+
+
+def test_counters_of_both_times_that_a_line_was_open():
+    """Sums; of what is the longest the longer; of what is now the later."""
+    assert not any(getattr(LineCounts(), name) for name in PLAIN)
+    assert LineCounts().beat_jitter == LineCounts().replies == Histogram()
+    bins = Histogram((3, *[0] * 13)), Histogram((0, 4, *[0] * 12))
+    first = LineCounts(*range(1, 10), 10, 0.5, 0.1, *bins)
+    second = LineCounts(*range(100, 109), 20, 0.2, 0.3, *bins[::-1])
+    both = second.after(first)
+    assert [getattr(both, name) for name in PLAIN[:9]] == [101 + 2 * i for i in range(9)]
+    assert (both.unanswered, both.beat_gap, both.reply) == (20, 0.5, 0.3)
+    assert both.beat_jitter == both.replies == bins[0] + bins[1]
+    assert (first.damaged, both.damaged) == (4 + 5 + 6, 107 + 109 + 111)
+
+
+PLAIN = (
+    "sent_bytes", "received_bytes", "frames", "bad_crc", "bad_code", "too_long", "dropped",
+    "unread", "beats", "unanswered", "beat_gap", "reply",
+)  # fmt: skip

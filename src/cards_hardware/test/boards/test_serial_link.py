@@ -1,5 +1,6 @@
 """The line: who may have it, what goes out first, how it ends."""
 
+import errno
 import fcntl
 import os
 import select
@@ -527,3 +528,43 @@ def test_one_thread_keeps_a_bounded_number_of_lines():
         for item in lines:
             item.link.close()
             item.cut()
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (PermissionError(13, "Permission denied"), "may not be opened by this user: join the gro"),
+        (OSError(13, "could not open port"), "may not be opened by this user"),
+        (OSError(16, "Device or resource busy"), "is in use by another program"),
+        (OSError(11, "Resource temporarily unavailable"), "is in use by another program"),
+        (OSError("Could not exclusively lock port"), "is in use by another program"),
+        (OSError(f"({errno.ENOTTY}, 'Inappropriate ioctl')"), "is not a serial port"),
+        (ValueError("no such baud rate"), "cannot be opened: no such baud rate"),
+        (OSError(5, "Input/output error"), r"cannot be opened: .*Input/output error"),
+    ],
+)
+def test_why_a_port_does_not_open_is_told(monkeypatch, error, words):
+    def fail(*_args, **_kwargs):
+        raise error
+
+    monkeypatch.setattr("cards_hardware.boards.serial_link.serial.Serial", fail)
+    link = SerialLink("/dev/null", on_frame=print, on_lost=print)
+    with pytest.raises(HardwareError, match=f"/dev/null {words}"):
+        link.open()
+    assert not link.is_open
+
+
+def test_a_line_that_is_not_open_takes_nothing_and_says_so():
+    link = SerialLink("/dev/none", on_frame=print, on_lost=print)
+    assert not link.is_open
+    assert not send(link, "PARAM_SAVE", {})
+    for call in (link.open_gate, link.close_gate, link.alive, link.close):
+        call()
+    link.beat(True)
+    assert link.gate == 0
+    link.node = 7
+    assert link.node == 7
+    part = link.command(0x11, b"x")
+    assert (part.line, part.gate, part.node, part.payload) == (-1, 0, 7, b"x")
+    assert link.counts().frames == 0
+    assert SerialLink("", on_frame=print, on_lost=print).node == 127  # whoever is there

@@ -12,7 +12,7 @@ from cards_hardware.protocol.enums import AckCode, HeaderFlag
 from cards_hardware.protocol.schema import NO_INDEX16
 from cards_hardware.protocol.table import MESSAGES
 
-PATIENT = 60.0  # [s], longer than anything here takes
+PATIENT = 20.0  # [s], longer than anything here takes
 GET = {"id": 3, "index": 1}
 
 
@@ -184,7 +184,7 @@ def test_nothing_is_sent_and_nobody_waits_on_a_line_that_is_gone(line):
 
     line.answer = answer
     with pytest.raises(BoardError, match="PARAM_SAVE: lost"):
-        transport.request("PARAM_SAVE", {}, timeout=1e6)
+        transport.request("PARAM_SAVE", {}, timeout=PATIENT)
     assert len(line.sent) == 1
     assert not transport.answered("ACK", acked("PARAM_SAVE", line.seqs[0]))
 

@@ -624,3 +624,23 @@ def test_no_port_then_ctrl_c(domain, probe, tmp_path):
 
 def test_the_errors_are_ours():
     assert issubclass(HardwareError, CardsError)
+
+
+# Stamps of commands ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("timeout", [600.0, 0.05])
+def test_a_command_answers_a_state_that_is_no_older_than_the_timeout(domain, probe, timeout):
+    """Controllers stamp commands with the state that they used, which is never the newest."""
+    with bridge(domain, autostart=True, command_timeout=timeout) as thread:
+        states = probe.listen(JointState, topics.JOINT_STATES)
+        probe.until(lambda: thread.node.active, "activation")
+        probe.until(lambda: states, "a state")
+        old = stamp_of(states[0])
+        probe.until(lambda: stamp_of(states[-1]) > old + 200_000_000, "later states")
+        probe.publish(command([50.0] * 4, stamp=old), topics.FORCE_COMMAND)
+        if timeout > 1.0:
+            probe.until(lambda: thread.node.hardware.commands, "the command")
+        else:
+            probe.until_status("hardware: commands", Level.WARN, "command refused")
+            assert thread.node.hardware.commands == []

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from cards_core.errors import CardsError
-from cards_hardware.hil.drive_bus import DriveBusCodec
-from cards_hardware.hil.plant import BoardWiring, Histogram, PlantSettings
+from cards_hardware.hil.drive_bus import DriveBusCodec, DriveCommand
+from cards_hardware.hil.muscle_units import ELASTIC_SPRING
+from cards_hardware.hil.plant import MAX_TICKS, BoardWiring, Histogram, Plant, PlantSettings
 from cards_hardware.protocol import FrameDecoder, encode, unpack
 
 pytestmark = pytest.mark.serial
@@ -257,3 +258,125 @@ def test_what_the_plant_is_told_is_checked(tmp_path):
     settings = PlantSettings("planar_2r", (wiring,), "status", seed=4)
     settings.save(tmp_path / "t.json")
     assert PlantSettings.load(tmp_path / "t.json") == settings
+
+
+# Its parts, without the process -----------------------------------------------------------------
+
+
+def test_bins_of_a_histogram_and_what_is_beyond_them():
+    histogram = Histogram(20, 5)
+    for duration in (0, 19, 20, 99, 100, 5000):
+        histogram.add(duration)
+    assert histogram.counts.tolist() == [2, 1, 0, 0, 3]
+    assert histogram.maximum == 5000
+    assert histogram.coarse((0, 20, 80)) == {"0..20": 2, "20..80": 1, "80..": 3}
+    # the end of the bin in which so many percent are reached
+    assert [histogram.percentile(p) for p in (1.0, 33.0, 34.0, 50.0, 51.0)] == [
+        20.0, 20.0, 40.0, 40.0, 100.0,
+    ]  # fmt: skip
+    assert np.isnan(Histogram().percentile(50.0))
+    one = Histogram()
+    one.add(7)
+    assert one.percentile(50.0) == 7.0  # never more than the longest
+    assert one.summary(scale=1.0) == {"count": 1, "p50": 7.0, "p99": 7.0, "max": 7.0}
+    assert (len(one.counts), one.counts[0]) == (10000, 1)
+    one.add(20)
+    assert one.counts[1] == 1
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """A plant with two boards in this process; its world is never asked for a motion."""
+    wiring = (
+        BoardWiring("one", str(tmp_path / "one"), MUSCLES[:2], JOINTS),
+        BoardWiring("two", str(tmp_path / "two"), MUSCLES[2:], ()),
+    )
+    status = str(tmp_path / "status.json")
+    made = Plant(PlantSettings("planar_2r", wiring, status, patience=0.1))
+    yield made
+    made.close()
+
+
+def serve(plant, tick, *, board=0, device_us=0, source=0, enabled=True):
+    told = DriveCommand(tick % 2**16, device_us % 2**32, source, enabled, np.zeros(2))
+    before = plant.world.ticks
+    plant._serve(plant._buses[board], told, answer=False)
+    return plant.world.ticks - before
+
+
+def test_the_world_makes_the_ticks_of_the_first_board(parts):
+    assert [serve(parts, tick) for tick in (2**16 - 2, 2**16 - 1, 2**16, 2**16 + 3)] == [
+        1,
+        1,
+        1,
+        3,
+    ]
+    assert serve(parts, 2**16 + 3) == 0  # the same again
+    assert serve(parts, 500, board=1) == 0  # the others' ticks are not the time
+    assert parts.status()["ticks_skipped"] == 2
+    assert serve(parts, 2**16 + 3 + MAX_TICKS) == MAX_TICKS
+    assert serve(parts, 2**16 + 4 + 2 * MAX_TICKS) == 1  # a board that restarted
+    assert parts.status()["ticks_skipped"] == 2 + MAX_TICKS - 1
+    assert parts.status()["ticks"] == 6 + MAX_TICKS + 1
+
+
+def test_time_goes_on_without_the_board_after_its_patience(parts):
+    begin = parts._heard
+    parts._go_on_alone(begin + 10.0)
+    assert parts.world.ticks == 0  # no board has ever ticked
+    serve(parts, 1)
+    heard = parts._heard
+    parts._go_on_alone(heard + 0.09)
+    assert parts.world.ticks == 1
+    parts._go_on_alone(heard + 0.1105)
+    assert parts.world.ticks == 1 + 110
+    parts._go_on_alone(heard + 0.1105)
+    assert parts.world.ticks == 1 + 110
+    # what the board then overran was made already
+    assert serve(parts, 1 + 112) == 2
+    assert serve(parts, 1 + 113) == 1
+
+
+def test_times_of_commands_are_counted(parts):
+    now = 1000
+    serve(parts, 1, device_us=2**32 - 500)
+    serve(parts, 2, device_us=500, source=now)
+    serve(parts, 3, device_us=1600, source=now)
+    serve(parts, 4, device_us=2400, source=now + 1)
+    serve(parts, 5, device_us=2400, source=0)
+    status = parts.status()
+    assert status["commands"] == 2
+    assert status["command_to_drive_ms"]["count"] == 2
+    assert status["device_tick_ms"]["count"] == 4
+    assert status["device_tick_us"]["960..1040"] == 1
+    assert status["device_tick_us"]["1100..1200"] == 1
+    assert status["device_tick_us"]["800..900"] == 1
+    assert status["device_tick_us"]["0..800"] == 1
+    assert status["device_tick_ms"]["max"] == 1.1
+    assert status["tick_interval_ms"]["count"] == 4
+    assert status["work_ms"]["count"] == 5
+    assert status["robot"] == "planar_2r"
+    assert status["time_s"] == pytest.approx(5e-3)
+    assert parts._device == pytest.approx(1e-6 * (2**32 + 2400))
+
+
+def test_settings_are_read_as_they_were_written(tmp_path):
+    wiring = BoardWiring("one", "/tmp/one", ("a",), ())
+    settings = PlantSettings("arm", (wiring,), "/tmp/s.json", seed=3, elastic=True, strength=0.5)
+    settings.save(tmp_path / "s.json")
+    assert PlantSettings.load(tmp_path / "s.json") == settings
+    plain = PlantSettings("arm", (), "s")
+    assert (plain.log_dir, plain.duration, plain.log_always, plain.log_every) == (
+        "",
+        0.0,
+        False,
+        1,
+    )
+    assert (plain.seed, plain.strength, plain.world, plain.patience) == (0, 1.0, "", 0.1)
+    assert plain.design.spring is None
+    spring = settings.design.spring
+    assert (spring.force_scale, spring.growth) == (0.5 * ELASTIC_SPRING.force_scale, 350.0)
+    for text in ("{", "{}", '{"robot": "arm", "boards": [], "status": "s", "colour": 1}'):
+        (tmp_path / "s.json").write_text(text)
+        with pytest.raises(CardsError, match=r"no settings of a plant .*expected: robot, boards"):
+            PlantSettings.load(tmp_path / "s.json")

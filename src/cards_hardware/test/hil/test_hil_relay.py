@@ -116,3 +116,54 @@ def test_a_board_that_is_not_there_is_named(tmp_path):
         Relay(tmp_path / "no_such_port", tmp_path / "port"),
     ):
         pass
+
+
+def disturbed(rate, data, seed=0):
+    relay = Relay("/dev/none", "/dev/none", seed=seed)
+    relay.error_rate = rate
+    return relay._disturbed(data)
+
+
+def test_bytes_are_changed_in_one_bit_lost_or_followed_by_another():
+    """A third each, of as many as the rate says."""
+    count = 30_000
+    assert disturbed(0.0, b"\xff" * 100) == b"\xff" * 100
+    # with every byte disturbed: one bit less, or followed by some byte, or nothing
+    out = disturbed(1.0, bytes(count))
+    assert len(out) == pytest.approx(count, rel=0.03)  # as many lost as added
+    single = sum(byte.bit_count() == 1 for byte in out)
+    # bytes of one bit are those that were changed, and 8 of 256 of those that were added
+    assert single == pytest.approx(count / 3 * (1.0 + 8 / 256), rel=0.04)
+    assert out.count(0) == pytest.approx(count / 3 * (1.0 + 1 / 256), rel=0.04)
+    assert {byte for byte in out if byte.bit_count() == 1} == {1 << bit for bit in range(8)}
+    few = disturbed(0.01, bytes(count))
+    assert sum(byte != 0 for byte in few) == pytest.approx(count * 0.01 * 2 / 3, rel=0.2)
+    assert disturbed(0.1, bytes(1000), seed=1) == disturbed(0.1, bytes(1000), seed=1)
+    assert disturbed(0.1, bytes(1000), seed=1) != disturbed(0.1, bytes(1000), seed=2)
+
+
+def test_what_passed_is_kept_until_it_is_drained_or_forgotten(board, tmp_path):
+    master, port = board
+    with Relay(port, tmp_path / "port") as relay:
+        assert relay.plugged
+        bridge = open_link(relay.link)
+        os.write(bridge, hello(1))
+        assert len(read(master, 1)) == 1
+        assert [item.passed for item in relay.frames()] == [True]
+        assert relay.frames("IDENT") == []
+        assert relay.frames("HELLO", "to_host") == []
+        assert len(relay.frames("HELLO", "to_board")) == 1
+        assert [item.frame.t_us for item in relay.drain()] == [1]
+        assert relay.frames() == relay.drain() == []
+        relay.inject(hello(2))
+        assert [frame.t_us for frame in read(master, 1)] == [2]
+        assert relay.frames() == []  # not of the host
+        os.write(bridge, hello(3))
+        assert len(read(master, 1)) == 1
+        relay.forget()
+        assert relay.frames() == []
+        relay.unplug()
+        assert not relay.plugged
+        assert not (tmp_path / "port").exists()
+        os.close(bridge)
+    assert not relay.plugged

@@ -342,3 +342,141 @@ def test_tensions_of_a_joint_that_do_not_fit_are_refused(text, words, tmp_path):
 def test_tensions_of_a_joint_need_whole_joints():
     with pytest.raises(ParameterError, match="12 muscles; expected a multiple of the 8"):
         pattern(joint_tensions=(1.0,) * 8).tensions(12)
+
+
+def test_parameters_of_a_generator_without_a_file():
+    specs = {spec.name: spec for spec in controller_parameters("cpg", ROBOT)}
+    fixed = {name: spec.default for name, spec in specs.items() if spec.length is None}
+    assert fixed == {
+        "muscles": ["*"],
+        "file": "",
+        "active": True,
+        "feedback": False,
+        "command": 0.0,
+        "goal": [],
+        "refresh_rate": 100.0,
+        "ramp_time": 1.0,
+        "reference_link": "",
+        "heading_links": [],
+    }
+    assert specs["tension"].check(specs["tension"].default).tolist() == [0.0] * 40
+    assert specs["rest_length"].default == pytest.approx(HOME.tolist())
+    assert {name for name, spec in specs.items() if spec.live} == {
+        *("file", "active", "feedback", "command", "goal", "tension", "rest_length")
+    }
+    assert {name: spec.unit for name, spec in specs.items() if spec.unit} == {
+        "goal": "m",
+        "tension": "N",
+        "rest_length": "m",
+        "refresh_rate": "Hz",
+        "ramp_time": "s",
+    }
+    for name, least, most in (
+        ("refresh_rate", 0.1, 1e4),
+        ("ramp_time", 0.0, 60.0),
+        ("tension", 0.0, 1e20),
+        ("rest_length", 1e-300, 1e20),
+    ):
+        assert np.all(specs[name].check(least) == least)
+        assert np.all(specs[name].check(most) == most)
+        for bad in (0.0 if least == 1e-300 else np.nextafter(least, -1.0), 1.01 * most):
+            with pytest.raises(ParameterError, match=name):
+                specs[name].check(bad)
+
+
+def test_a_pattern_says_what_its_parameters_are(tmp_path):
+    write_parameters(pattern(tension=3.0), tmp_path / "p.yaml")
+    given = {"file": str(tmp_path / "p.yaml")}
+    specs = {spec.name: spec.default for spec in controller_parameters("cpg", ROBOT, given)}
+    assert specs["feedback"] is True
+    assert specs["tension"] == [3.0] * 40
+
+
+def test_without_a_pattern_lengths_are_held():
+    item = controller(tension=4.0, rest_length=0.3)
+    part = run(item, 0.5)
+    assert not part.rest_rates.any()
+    assert part.values.tolist() == [4.0] * 40
+    assert part.rest_lengths.tolist() == [0.3] * 40
+    assert item.output.tensions.tolist() == [4.0] * 40
+    parts = item.pattern_parts
+    assert (parts.pattern, parts.active, parts.feedback, parts.goal) == (None, True, False, False)
+    assert parts.ramp == 1.0
+
+
+def test_without_a_ramp_the_first_refresh_has_all_of_the_amplitude():
+    item = controller(pattern(closed=False), ramp_time=0.0)
+    part = run(item, 0.3)
+    assert part.rest_rates == pytest.approx(0.5 * item.oscillators.output)
+    assert np.abs(part.rest_rates).max() > 0.01
+
+
+@pytest.mark.parametrize(("gap", "whole"), [(0.99, True), (1.02, False)])
+def test_after_a_long_gap_the_rhythm_goes_on_from_where_it_was(gap, whole):
+    """What lies in between is not made up for, and it begins softly."""
+    item = controller(pattern(closed=False), ramp_time=0.2)
+    run(item, 0.5)
+    phase = item.oscillators.state[:, 0].copy()
+    other = controller(pattern(closed=False), ramp_time=0.2)
+    run(other, 0.5)
+    last = 0.5
+    part = item.step(state(last + gap))[0]
+    other.oscillators.advance(gap if whole else 0.01)
+    assert item.oscillators.state[:, 0] == pytest.approx(other.oscillators.state[:, 0], abs=1e-6)
+    assert (item.oscillators.state[:, 0] > phase).any()
+    share = 1.0 if whole else 0.05
+    assert part.rest_rates == pytest.approx(share * 0.5 * item.oscillators.output, abs=1e-9)
+
+
+def test_time_that_goes_back_advances_nothing():
+    item = controller(pattern(closed=False), ramp_time=0.2)
+    run(item, 0.5)
+    before = item.oscillators.state.copy()
+    item.step(state(0.2))
+    np.testing.assert_array_equal(item.oscillators.state, before)
+    item.step(state(0.205))  # a period later it goes on
+    np.testing.assert_array_equal(item.oscillators.state, before)
+    item.step(state(0.21))
+    assert np.abs(item.oscillators.state - before).max() > 0.0
+
+
+def test_signals_are_what_it_is_doing():
+    item = controller(pattern())
+    lengths = 1.05 * HOME
+    run(item, 0.3, lengths=lengths)
+    signals = {signal.name: signal for signal in item.signals}
+    fields = {name: signal.field for name, signal in signals.items()}
+    assert fields == {
+        "phase": "position",
+        "amplitude": "position",
+        "rate_set_point": "velocity",
+        "feedback": "effort",
+    }
+    assert np.array_equal(signals["phase"].read(), item.oscillators.state[:, 0])
+    assert np.array_equal(signals["amplitude"].read(), item.oscillators.state[:, 1])
+    assert np.array_equal(signals["rate_set_point"].read(), item.command[0].rest_rates)
+    assert list(signals["feedback"].names[:4]) == [
+        *(f"{NAMES[0]}.{term}" for term in ("omega", "r", "theta")),
+        f"{NAMES[1]}.omega",
+    ]
+    inputs = np.column_stack((np.full(40, 0.05), np.full(40, -0.5)))
+    expected = 2.0 * pattern().feedback(inputs) - 1.0
+    assert signals["feedback"].read() == pytest.approx(expected.ravel())
+    item.reset()
+    assert not signals["feedback"].read().any()
+
+
+def test_numbers_that_do_not_fit_change_nothing():
+    item = controller(pattern(closed=False), tension=1.0)
+    values = {spec.name: spec.default for spec in controller_parameters("cpg", ROBOT)}
+    values |= {"tension": np.full(40, 5.0), "rest_length": HOME}
+    for change, words in (
+        ({"command": np.inf}, "command"),
+        ({"goal": np.array([1.0])}, "expected x and y"),
+        ({"tension": np.full(40, np.nextafter(70.0, 71.0))}, "largest tension, 70 N"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            item.change(values | change)
+        assert item.set_point_parts.tension.tolist() == [1.0] * 40
+    item.change(values | {"command": -2.0, "tension": np.full(40, 70.0)})
+    assert item.set_point_parts.tension.tolist() == [70.0] * 40

@@ -295,3 +295,117 @@ def test_networks_of_the_wrong_size():
         Network(np.ones((4, 3)), np.ones((3, 4)))
     with pytest.raises(ParameterError, match="3 inputs and 3 outputs; expected 2 and 3"):
         dataclasses.replace(sample(), feedback=Network.random(3, 4, 3, np.random.default_rng(0)))
+
+
+# Bounds of our file ------------------------------------------------------------------------------
+
+
+def text_of(tmp_path, text):
+    file = tmp_path / "gait.yaml"
+    file.write_text(text)
+    return file
+
+
+TWO = "per_joint: 1\ncouplings: [[1, 0], [0.5, 1]]\n"
+
+
+def test_what_a_file_need_not_say(tmp_path):
+    found = read_pattern(text_of(tmp_path, HEAD + LOOP + TWO))
+    assert found.oscillators == OpenLoop(1.0, 2.0)
+    assert (found.oscillators.frequency_gain, found.oscillators.amplitude_gain) == (0.0, 0.0)
+    assert found.oscillators.convergence == 20.0
+    assert (found.truncate, found.edges, found.feedback, found.goal) == (False, (), None, None)
+    assert (found.tension, found.goal_tension, found.joint_tensions) == (0.0, 0.0, ())
+    assert found.goal_frame == "world"
+    closed = LOOP.replace("open_loop", "feedback")
+    found = read_pattern(text_of(tmp_path, HEAD + closed + TWO + "truncate: true\ntension: 3\n"))
+    assert found.oscillators == Feedback(1.0, 2.0, 0.0, 0.0, 0.0, 1.0)
+    assert (found.truncate, found.tension) == (True, 3.0)
+    # by edges, nothing need be equal at joints
+    found = read_pattern(text_of(tmp_path, HEAD + LOOP + "edges: [[a, b, 2, -1]]\n"))
+    assert (found.edges, found.per_joint) == ((("a", "b"),), 0)
+    assert found.couplings.tolist() == [[2.0, -1.0]]
+    found = read_pattern(text_of(tmp_path, HEAD + LOOP + "edges: []\nper_joint: 3\n"))
+    assert (found.edges, found.per_joint, found.couplings.shape) == ((), 3, (0, 2))
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (TWO.replace("1\n", "0\n", 1), "per_joint"),
+        ("per_joint: 101\ncouplings: []\n", "per_joint"),
+        ("per_joint: 1\ncouplings: [[1, 0], [1, 0], [1, 0]]\n", "has 3 pairs .*2 for 1 muscles"),
+        (TWO + "edges: []\n", "has edges and couplings .expected: one of the two"),
+        ("edges: []\ntruncate: true\n", "has edges and couplings"),
+        ("edges: [[a, b, 1, 2, 3]]\n", "has 5 elements .expected: target, source, weight, phase"),
+        (
+            "edges: []\njoint_tensions: [1]\n",
+            "without equal joints .*key 'per_joint'",
+        ),
+        (TWO + "tension: -1\n", "tension"),
+        (TWO + "rate_scale: 1\n", "rate_scale"),  # twice
+        ("couplings: [[1, 0], [1, 0]]\n", "per_joint"),
+        (TWO + "goal: {hidden: [[1, 1, 1]], output: [[1, 1]], tension: -1}\n", "tension"),
+        (TWO + "goal: {hidden: [[1, 1, 1]], output: [[1, 1]]}\n", "tension"),
+        (TWO + "goal: {hidden: [[1, 1], [1]], output: [[1, 1]], tension: 1}\n", "rows of differ"),
+        (
+            TWO + "goal: {hidden: [[1, 1, 1, 1]], output: [[1, 1]], tension: 1}\n",
+            "the goal network has 3 inputs; expected 4",
+        ),
+        (
+            TWO + "goal: {hidden: [[1, 1, 1]], output: [[1, 1], [1, 1]], tension: 1}\n",
+            "2 inputs and 2 outputs; expected 2 and 1",
+        ),
+    ],
+)
+def test_more_mistakes_in_our_file(tmp_path, more, words):
+    with pytest.raises(DescriptionError, match=words):
+        read_pattern(text_of(tmp_path, HEAD + LOOP + more))
+
+
+def test_scales_are_positive(tmp_path):
+    for bad in ("0", "-1", ".inf"):
+        text = HEAD.replace("0.01", bad) + LOOP + TWO
+        with pytest.raises(DescriptionError, match="rate_scale"):
+            read_pattern(text_of(tmp_path, text))
+
+
+def test_a_hundred_muscles_at_a_joint_may_be_told():
+    parameters = dataclasses.replace(
+        sample(), per_joint=100, couplings=np.zeros((len(places(100)), 2)), goal=None
+    )
+    assert len(places(100)) == 15_050
+    assert parameters.per_joint == 100
+
+
+def test_how_a_goal_is_seen_follows_from_the_inputs():
+    rng = np.random.default_rng(0)
+    heading = dataclasses.replace(sample(), goal=Network.random(2, 3, 2, rng))
+    assert (sample().goal_frame, heading.goal_frame) == ("world", "heading")
+
+
+def test_tensions_of_all_muscles():
+    plain = sample()
+    assert plain.tensions(5).tolist() == [0.5] * 5
+    more = dataclasses.replace(plain, joint_tensions=(1.0, 2.0))
+    assert more.tensions(4).tolist() == [1.5, 2.5, 1.5, 2.5]
+    with pytest.raises(ParameterError, match="5 muscles; expected a multiple of the 2"):
+        more.tensions(5)
+    with pytest.raises(ParameterError, match="3 tensions of muscles at a joint; expected 2"):
+        dataclasses.replace(plain, joint_tensions=(1.0, 2.0, 3.0))
+
+
+def test_weights_of_networks_are_rows_of_finite_numbers():
+    for hidden, words in (
+        (np.ones((3, 1)), r"hidden layer have shape \(3, 1\)"),
+        (np.ones(3), r"shape \(3,\)"),
+        (np.array([[1.0, np.nan]]), "finite"),
+    ):
+        with pytest.raises(ShapeError, match=words):
+            Network(hidden, np.ones((1, 2)))
+    with pytest.raises(ShapeError, match="output layer have 3 columns; expected 2"):
+        Network(np.ones((1, 2)), np.ones((4, 3)))
+    network = Network.random(4, 9, 2, np.random.default_rng(0))
+    assert (network.inputs, network.outputs, network.hidden.shape) == (4, 2, (9, 5))
+    assert 0.25 < np.abs(network.hidden).max() <= 0.5  # 1/sqrt(4)
+    assert 0.2 < np.abs(network.output).max() <= 1.0 / 3.0

@@ -170,3 +170,61 @@ def test_an_integration_that_fails_says_so_and_changes_nothing():
 def test_mistakes(make, error, words):
     with pytest.raises(error, match=words):
         make()
+
+
+def test_what_parameters_begin_with():
+    assert (OpenLoop(1.0, 2.0).convergence, Feedback(1.0, 2.0).convergence) == (20.0, 1.0)
+    item = Oscillators(2, Feedback(5.0, 9.0), Couplings.none())
+    assert item.state.tolist() == [[0.0, 3.0, 5.0]] * 2
+    assert item.output.tolist() == [3.0, 3.0]
+    # without couplings and feedback that is a circle
+    item.advance(0.25)
+    assert item.state[0] == pytest.approx([1.25, 3.0, 5.0], abs=1e-9)
+    open_loop = Oscillators(2, OpenLoop(1.0, 2.0), Couplings.none())
+    assert (open_loop.kind, item.kind) == ("open_loop", "feedback")
+    assert not open_loop.state.any()
+    assert Feedback(1.0, 0.0).amplitude == 0.0
+
+
+def test_a_command_holds_until_the_next_one_and_outlives_a_reset():
+    item = Oscillators(1, OpenLoop(0.5, 1.0, 0.25, 2.0), Couplings.none())
+    item.command(-1.0)
+    item.reset()
+    item.advance(2.0)
+    assert item.state[0, 0] == pytest.approx(2.0 * np.pi * 0.25 * 2.0, abs=1e-9)
+    item.command(0.0)
+    item.reset()
+    item.advance(2.0)
+    assert item.state[0, 0] == pytest.approx(2.0 * np.pi * 0.5 * 2.0, abs=1e-9)
+
+
+def test_feedback_is_that_of_the_last_call():
+    item = Oscillators(1, Feedback(5.0, 4.0, 0.0, 0.0, 2.0), Couplings.none())
+    item.advance(0.5, np.array([[0.0, 0.0, 1.0]]))
+    assert item.state[0, 0] == pytest.approx(0.5 * 7.0, abs=1e-9)
+    assert item.feedback.tolist() == [[0.0, 0.0, 1.0]]
+    item.advance(0.5)
+    assert item.state[0, 0] == pytest.approx(0.5 * 7.0 + 0.5 * 5.0, abs=1e-9)
+    assert not item.feedback.any()
+    assert item.advance(0.0, np.array([[1.0, 0.0, 0.0]])) == 0
+    assert item.feedback.tolist() == [[1.0, 0.0, 0.0]]
+
+
+def test_couplings_are_lists_of_one_length():
+    for changes, words in (
+        ({"targets": np.zeros((1, 1))}, "shape"),
+        ({"sources": np.array([1, 2])}, r"sources of couplings has shape \(2,\)"),
+        ({"weights": np.ones(2)}, "weights of couplings"),
+        ({"phases": np.array([np.inf])}, "phases of couplings"),
+    ):
+        given = {"targets": [0], "sources": [1], "weights": [1.0], "phases": [0.5]} | changes
+        with pytest.raises(ShapeError, match=words):
+            Couplings(**given)
+    with pytest.raises(ParameterError, match="oscillator 3 is coupled with itself"):
+        couplings([(0, 1, 1.0, 0.0), (3, 3, 1.0, 0.0)])
+    with pytest.raises(ParameterError, match="targets of couplings holds -1"):
+        couplings([(-1, 0, 1.0, 0.0)])
+    assert Couplings.none().targets.shape == Couplings.none().phases.shape == (0,)
+    with pytest.raises(ParameterError, match="names oscillator 5; expected at most 4"):
+        Oscillators(5, OpenLoop(1.0, 1.0), couplings([(5, 0, 1.0, 0.0)]))
+    Oscillators(6, OpenLoop(1.0, 1.0), couplings([(5, 0, 1.0, 0.0)]))

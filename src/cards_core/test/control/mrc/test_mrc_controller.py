@@ -1,5 +1,6 @@
 """Muscle relaxation control as a controller: rates, feed-forward, safety, what it cannot drive."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from cards_core.body_image.geometric import GeometricBodyImage
 from cards_core.control import ControlModel, ControlStatus, make_controller
+from cards_core.control.interface import HoldPoint
 from cards_core.control.mrc.controller import LARGEST_STEP, MuscleRelaxationControl
 from cards_core.control.mrc.hand_over import STEP
 from cards_core.control.mrc.relaxation import RelaxationOptions
@@ -18,6 +20,7 @@ from cards_core.muscles.impedance import SLACK, impedance_tension
 from cards_core.parameters.declaration import ParameterSet
 from cards_core.robot.actuators import ImpedanceControl
 from cards_core.robot.state import RobotState
+from cards_core.trajectories import PointToPoint
 
 STIFFNESS, BIAS = 6e4, 10.0
 
@@ -310,3 +313,107 @@ def test_its_signals_are_what_it_is_doing():
     assert signals["relaxation"].read().sum() > 0.0
     assert np.array_equal(signals["relaxation"].read(), controller.state.dl)
     assert np.array_equal(signals["necessary_tension"].read(), controller.necessary)
+
+
+def test_references_of_another_size_are_refused():
+    controller = make_controller("mrc", robot_of())
+    nq = controller.output.desired.size
+    with pytest.raises(ParameterError, match=f"has {nq + 1} coordinates; expected {nq}"):
+        controller.set_reference(PointToPoint(np.zeros(nq + 1), np.ones(nq + 1), 1.0))
+    reference = PointToPoint(np.zeros(nq), np.full(nq, 0.1), 1.0)
+    controller.set_reference(reference, start=2.0)
+    controller.step(state_of(robot_of(), 2.5))
+    assert controller.output.desired == pytest.approx(np.full(nq, 0.05))
+    assert controller.output.error == pytest.approx(0.05 - robot_of().tree.home)
+
+
+def test_what_it_allows_itself_is_the_motion_of_the_relaxation():
+    robot = robot_of()
+    assert make_controller("mrc", robot).allowance == 0.1
+    assert make_controller("mrc", robot, relaxation=False).allowance == 0.0
+    own = make_controller("mrc", robot, options=RelaxationOptions(dtheta_max=0.25))
+    assert own.allowance == 0.25
+
+
+def test_numbers_of_its_own_are_bounded():
+    model = ControlModel(robot_of())
+    for given, words in (
+        ({"force_ramp": -1.0}, "force_ramp"),
+        ({"force_max": 0.0}, "force_max"),
+        ({"moment_max": 0.0}, "moment_max"),
+        ({"estimation_rate": 0.0}, "estimation_rate"),
+        ({"bias": -1.0}, "bias"),
+        ({"bias": math.nan}, "bias"),
+        ({"joint_angles": "felt"}, "joint_angles is 'felt'"),
+        ({"learning": True}, "learning is on with a geometric body image"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            MuscleRelaxationControl(model, **given)
+    most = min(muscle.tension_max for muscle in robot_of().muscles)
+    with pytest.raises(ParameterError, match="not below the largest tension"):
+        MuscleRelaxationControl(model, tension_min=most)
+    weakest = np.nextafter(most, 0.0)
+    assert MuscleRelaxationControl(model, tension_min=weakest).options.tension_min == weakest
+    # a step of just 5 N
+    most = LARGEST_STEP / STIFFNESS
+    options = RelaxationOptions(dl_plus=most, dl_minus=most, dl_max=0.1)
+    assert MuscleRelaxationControl(model, options=options).options.dl_plus == most
+
+
+@pytest.mark.parametrize("pause", [0.099, 0.101])
+def test_muscles_are_taken_over_again_after_a_pause_of_a_tenth_of_a_second(pause):
+    """Hosts may have let them go meanwhile: what they have then is where it begins."""
+    robot = robot_of()
+    controller = make_controller("mrc", robot, relaxation=False)
+    lengths = GeometricBodyImage(robot).lengths(robot.tree.home).copy()
+
+    def step(time, tension):
+        state = state_of(robot, time, tension=tension)
+        state.muscle_lengths[:] = lengths
+        return controller.step(state)[0].rest_lengths.copy()
+
+    held = step(0.0, 100.0)
+    again = step(pause, 60.0)
+    if pause > 0.1:
+        assert again == pytest.approx(lengths - (60.0 - BIAS) / STIFFNESS)
+    else:
+        assert again == pytest.approx(held)
+
+
+def test_the_reference_of_a_held_place_ends_with_a_reset():
+    robot = robot_of()
+    controller = make_controller("mrc", robot)
+    there = robot.tree.home + 0.1
+    controller.step(state_of(robot, 0.0))
+    controller.step(state_of(robot, 0.008, there))
+    assert controller.output.error == pytest.approx(np.full(there.size, -0.1))
+    controller.reset()
+    controller.step(state_of(robot, 0.0, there))
+    assert controller.output.error == pytest.approx(np.zeros(there.size))
+    given = PointToPoint(there, there + 0.1, 1.0)
+    controller.set_reference(given)
+    controller.reset()
+    controller.step(state_of(robot, 1.0, there))
+    assert controller.output.error == pytest.approx(np.full(there.size, 0.1))
+
+
+def test_the_search_for_the_first_pose_begins_where_the_first_reference_does(monkeypatch):
+    robot = robot_of()
+    controller = make_controller("mrc", robot, joint_angles="estimated")
+    guesses = []
+
+    def step(*_, guess, **__):
+        guesses.append(None if guess is None else guess.tolist())
+
+    monkeypatch.setattr(controller._angles, "step", step)
+    first, second = robot.tree.home + 0.1, robot.tree.home - 0.1
+    controller.step(state_of(robot, 0.0))
+    controller.set_reference(HoldPoint(robot.tree.home, robot.tree.nv))
+    controller.step(state_of(robot, 0.1))
+    controller.set_reference(PointToPoint(first, second, 1.0))
+    controller.step(state_of(robot, 0.2))
+    controller.set_reference(PointToPoint(second, first, 1.0))
+    controller.reset()
+    controller.step(state_of(robot, 0.3))
+    # at home (None) as long as nothing else is asked for
+    assert guesses == [None, None, first.tolist(), first.tolist()]

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from cards_core.control.mrc.relaxation import Relaxation, RelaxationOptions, relax, withdraw_all
+from cards_core.control.mrc.relaxation import (
+    Relaxation,
+    RelaxationOptions,
+    relax,
+    withdraw_all,
+    within_bound,
+)
 from cards_core.errors import ParameterError, ShapeError
 
 PLUS, MINUS, MOST, ANGLE, LEAST = 3e-5, 3e-5, 2e-3, 0.1, 30.0
@@ -208,3 +214,111 @@ def test_nothing_is_released_on_numbers_that_are_none(bad):
 def test_options_out_of_range_are_refused(name, value):
     with pytest.raises(ParameterError, match=name):
         RelaxationOptions(**{name: value})
+
+
+@pytest.mark.parametrize(
+    "name", ["dl_plus", "dl_minus", "dl_max", "dtheta_max", "tension_min", "still", "period"]
+)
+def test_numbers_of_the_relaxation_are_positive_and_finite(name):
+    for bad in (0.0, -1e-3, np.nan, np.inf):
+        with pytest.raises(ParameterError, match=f"{name} is .*expected a finite number > 0"):
+            RelaxationOptions(**{name: bad})
+
+
+def test_shares_times_and_lengths_are_bounded():
+    for given, words in (
+        ({"resume": 0.0}, "resume is 0.0"),
+        ({"resume": 1.0001}, "resume is 1.0001"),
+        ({"resume": np.nan}, "resume"),
+        ({"hold": -1e-9}, "hold is"),
+        ({"hold": np.inf}, "hold is inf"),
+        ({"dl_max": 3e-5}, "dl_max is 3e-05 m; expected more than dl_plus 3e-05"),
+        ({"ties": "name"}, "ties is 'name'; expected one of: index, tension"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            RelaxationOptions(**given)
+    options = RelaxationOptions(resume=1.0, hold=0.0, dl_max=np.nextafter(3e-5, 1.0))
+    assert (options.resume, options.hold) == (1.0, 0.0)
+    published = RelaxationOptions()
+    assert (published.dl_plus, published.dl_minus, published.dl_max) == (PLUS, MINUS, MOST)
+    assert (published.dtheta_max, published.tension_min, published.period) == (ANGLE, LEAST, 8e-3)
+    assert (published.resume, published.hold, published.ties) == (1.0, 0.0, "index")
+    assert published.still == 1e-7
+
+
+@pytest.mark.parametrize(("hold", "periods"), [(0.0, 0), (0.1, 12), (0.004, 0), (0.0121, 2)])
+def test_nothing_is_released_before_targets_were_still_for_a_while(hold, periods):
+    """So many whole periods, the nearest number of them."""
+    states = still(RelaxationOptions(hold=hold), steps=20)
+    assert [s.chosen for s in states] == [-1] * periods + [0] * (20 - periods)
+    assert not any(s.moving for s in states)
+    assert [s.still for s in states] == list(range(1, 21))
+    assert all((s.rest is None) == (k < periods) for k, s in enumerate(states))
+
+
+def test_targets_that_change_by_just_the_allowed_length_are_still():
+    options = RelaxationOptions(still=0.25)
+
+    def next_of(change):
+        state = Relaxation.none(2)
+        for targets in (np.zeros(2), np.array([0.0, change])):
+            state = relax(
+                state, targets, np.full(2, 99.0), np.ones(2), np.zeros(1), options=options
+            )
+        return state
+
+    assert not next_of(0.25).moving
+    assert not next_of(-0.25).moving
+    assert next_of(np.nextafter(0.25, 1.0)).moving
+    assert next_of(-0.2501).moving
+
+
+def test_a_robot_that_moved_by_just_the_allowed_angle_has_stopped_the_release():
+    options = RelaxationOptions(dtheta_max=0.5, resume=0.5)
+    state = still(options, steps=1)[0]
+
+    def at(state, angle):
+        return relax(
+            state,
+            np.ones(3),
+            np.full(3, 99.0),
+            np.full(3, LEAST),
+            np.array([0.0, angle]),
+            options=options,
+        )
+
+    assert at(state, np.nextafter(0.5, 0.0)).chosen == 0
+    stopped = at(state, 0.5)
+    assert (stopped.stopped, stopped.chosen) == (True, -1)
+    assert np.array_equal(stopped.dl, state.dl)
+    # it goes on only below half of it
+    assert at(stopped, 0.25).stopped
+    again = at(stopped, np.nextafter(0.25, 0.0))
+    assert (again.stopped, again.chosen) == (False, 0)
+    assert at(stopped, -0.5).stopped
+
+
+def test_what_is_above_a_bound_that_was_lowered_comes_back_by_steps():
+    options = RelaxationOptions(dl_max=1e-3, dl_minus=2e-4)
+    state = Relaxation(np.array([1.5e-3, 1.1e-3, 1e-3, 5e-4]))
+    less = within_bound(state, options)
+    assert less.dl == pytest.approx([1.3e-3, 1e-3, 1e-3, 5e-4], abs=1e-15)
+    inside = Relaxation(np.array([1e-3, 5e-4]))
+    assert within_bound(inside, options) is inside
+    assert withdraw_all(state, options).dl == pytest.approx([1.3e-3, 9e-4, 8e-4, 3e-4], abs=1e-15)
+    assert withdraw_all(Relaxation(np.array([1e-4, 0.0])), options).dl.tolist() == [0.0, 0.0]
+
+
+def test_in_motion_the_muscle_that_is_needed_most_gives_back_first():
+    options = RelaxationOptions(ties="tension", dl_minus=3e-5)
+    state = Relaxation(np.array([1e-5, 1e-4, 0.0, 1e-4]))
+    tensions, need = np.array([10.0, 60.0, 99.0, 50.0]), np.array([50.0, 50.0, 90.0, 50.0])
+    chosen = []
+    for k in range(12):
+        targets = np.full(4, 1.0 + k)
+        state = relax(state, targets, tensions, need, np.zeros(1), options=options)
+        assert state.moving
+        chosen.append(state.chosen)
+    # of equal need the one that pulls less; never one that has nothing to give
+    assert chosen == [0] + [3] * 4 + [1] * 4 + [-1] * 3
+    assert not state.dl.any()

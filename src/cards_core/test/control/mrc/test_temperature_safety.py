@@ -76,3 +76,66 @@ def test_limits_and_shapes_are_checked():
         TemperatureLimits(heat_rate=-1.0)
     with pytest.raises(ShapeError, match="temperatures"):
         after(DT, np.zeros(3), np.zeros(2))
+
+
+@pytest.mark.parametrize(
+    "name", ["heat_rate", "tension_rate", "recovery_rate", "largest", "tension_share"]
+)
+def test_numbers_are_positive_and_finite(name):
+    for bad in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(ParameterError, match=f"{name} is .*expected a finite number > 0"):
+            TemperatureLimits(**{name: bad})
+    TemperatureLimits(**{name: 1e-9})
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard"), [(60.0, 60.0), (np.nan, 80.0), (60.0, np.nan), (60.0, np.inf), (-np.inf, 0)]
+)
+def test_temperatures_are_in_order(soft, hard):
+    with pytest.raises(ParameterError, match="expected soft below hard"):
+        TemperatureLimits(soft=soft, hard=hard)
+
+
+def test_what_is_at_a_limit_is_not_beyond_it():
+    state = after(DT, np.array([320.0, np.nextafter(320.0, 400.0), 0.0]), np.full(3, 60.0))
+    assert state.tense.tolist() == [False, True, False]
+    assert not state.hot.any()
+    warm = after(DT, np.zeros(3), np.full(3, np.nextafter(60.0, 61.0)))
+    assert warm.hot.all()
+    almost = after(DT, np.zeros(3), np.full(3, np.nextafter(80.0, 0.0)))
+    assert not almost.latched.any()
+    assert after(DT, np.zeros(3), np.full(3, 80.0)).latched.all()
+
+
+def test_heat_and_tension_add_up():
+    limits = TemperatureLimits(soft=50.0, hard=90.0, heat_rate=1e-3, tension_share=0.5)
+    state = after(DT, np.array([400.0, 300.0, 0.0]), np.array([60.0, 20.0, 90.0]), limits=limits)
+    rates = np.array([1e-3 * 10.0 / 40.0 + 1e-2 * 1.0, 1e-2 * 0.5, 1e-3])
+    assert state.given == pytest.approx(rates * DT)
+    # what gave way comes back only where neither is exceeded
+    back = after(DT, np.array([0.0, 201.0, 0.0]), np.full(3, 20.0), state, limits)
+    assert back.given[0] == pytest.approx(rates[0] * DT - 2.5e-4 * DT)
+    assert back.given[1] == pytest.approx((rates[1] + 1e-2 * 1.0 / 200.0) * DT)
+
+
+def test_muscles_without_a_largest_tension_are_never_tense():
+    state = protect(
+        Protection.none(2),
+        np.array([1e9, 321.0]),
+        None,
+        largest=np.array([np.inf, 400.0]),
+        limits=TemperatureLimits(),
+        dt=DT,
+    )
+    assert state.tense.tolist() == [False, True]
+    for name, changed in (("tensions", {"tensions": np.zeros(3)}), ("largest", {"largest": MOST})):
+        given = {"tensions": np.zeros(2), "largest": np.ones(2)} | changed
+        with pytest.raises(ShapeError, match=rf"{name} has shape \(3,\), expected \(2,\)"):
+            protect(
+                Protection.none(2),
+                given["tensions"],
+                None,
+                largest=given["largest"],
+                limits=TemperatureLimits(),
+                dt=DT,
+            )
