@@ -1,6 +1,7 @@
 """What any host of muscles does with commands, gains, resets and its log, without physics."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from cards_core.loop.host import (
 from cards_core.loop.run_log import part_paths
 from cards_core.muscles.command import CommandPart, CommandRefusedError, command_of
 from cards_core.parameters.declaration import ParameterSet
+from cards_core.robot.actuators import Cable
 from cards_core.robot.elements import WORLD, Inertia, Joint, JointAxis, Link
 from cards_core.robot.model import Robot
 from cards_core.robot.state import RobotState
@@ -265,14 +267,26 @@ def test_gains_are_bounded_by_the_period_of_the_host(kind, dt):
     assert np.array_equal(getattr(host.gate.impedance, kind), kept)
 
 
-def test_gains_at_the_very_bound_are_refused():
-    """A cart of 1 kg and a cable along its rail: dt^2 K / m is 4 without rounding."""
-    inertia = Inertia(1.0, np.zeros(3), np.eye(3))
+def cart(mass, actuator=None):
+    """A cart and a cable along its rail."""
+    inertia = Inertia(mass, np.zeros(3), mass * np.eye(3))
     axis = (JointAxis(np.array([1.0, 0.0, 0.0]), -1.0, 1.0),)
     rail = Joint("rail", "prismatic", WORLD, "cart", axes=axis)
     cable = straight("cable", (WORLD, (-2, 0, 0)), ("cart", (0, 0, 0)), 0.0, 100.0)
-    robot = Robot("cart", (Link("cart", inertia),), (rail,), (cable,), (), None)
-    host = Numbered(robot, dt=0.0625)
+    cable = replace(cable, actuator=actuator or cable.actuator)
+    return Robot("cart", (Link("cart", inertia),), (rail,), (cable,), (), None)
+
+
+def test_elastic_cables_may_have_any_gains_however_light_their_load():
+    gains = {"impedance_stiffness": np.array([1e6]), "impedance_damping": np.array([1e4])}
+    Numbered(cart(1e-5, Cable(stiffness=1e4))).change(gains)
+    with pytest.raises(ParameterError, match="swing up"):
+        Numbered(cart(1e-5)).change(gains)
+
+
+def test_gains_at_the_very_bound_are_refused():
+    """Of a cart of 1 kg: dt^2 K / m is 4 without rounding."""
+    host = Numbered(cart(1.0), dt=0.0625)
     gains = {"impedance_stiffness": np.array([1023.0]), "impedance_damping": np.zeros(1)}
     host.change(gains)
     with pytest.raises(ParameterError, match=r"not 4, for a period dt of 62\.5 ms"):

@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 
 from cards_core.muscles.actuators import ActuatorBank
 from cards_core.muscles.actuators.arithmetic import NUMPY
-from cards_core.muscles.actuators.hill import CURVES, DeGroote2016
+from cards_core.muscles.actuators.hill import CURVES, DeGroote2016, curves_of
 from cards_core.muscles.command import EXCITATION, FORCE
 from cards_core.robot.actuators import Hill
 
@@ -318,3 +318,15 @@ def test_force_command_is_inverted_within_the_limits():
         for _ in range(500):
             tension = bank.step(lengths, np.zeros(2), np.full(2, FORCE), np.full(2, force))
         assert tension == pytest.approx([reached, reached], rel=1e-6)
+
+
+@pytest.mark.parametrize("curves", ["de_groote_2016", "thelen_2003"])
+def test_a_constant_that_is_stated_keeps_the_set_of_curves(curves):
+    """The passive force is F0 at its strain; everything else is as without the constant."""
+    usual = CURVES[curves]
+    stated = curves_of(Hill(**HILL, curves=curves, passive_strain=0.5))
+    assert type(stated) is type(usual)
+    assert stated.passive(NUMPY, np.array(1.5))[0] == pytest.approx(1.0, abs=0.02)
+    for length in (0.7, 1.0, 1.3):
+        at = np.array(length)
+        assert stated.active(NUMPY, at)[0] == pytest.approx(usual.active(NUMPY, at)[0])

@@ -331,6 +331,10 @@ def test_laws_are_plain_until_something_changes():
     for _ in range(25):
         law.tensions(np.full(len(lengths), 10.0), lengths, 0.0 * lengths, 1e-3)
     assert law.plain
-    law.change({"stiffness": law.stiffness + 1000.0})
+    law.active[:] = True
+    law.change({"stiffness": law.stiffness + 1000.0, "damping": law.damping + 5.0})
     law.reset()
     assert law.plain
+    for name in ("stiffness", "damping"):
+        np.testing.assert_array_equal(law.arrays[name], getattr(law, name))
+    np.testing.assert_array_equal(law.arrays["floor"], law.tension_floor)
