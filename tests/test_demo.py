@@ -439,9 +439,11 @@ def test_diverging_physics_end_the_run_with_the_reason(cards, tmp_path):
     parameters = tmp_path / "wild.yaml"
     parameters.write_text(
         "simulator: {ros__parameters: {dt: 0.1}}\n"
-        "ctc_joint: {ros__parameters: {reference: there_and_back, kp: 2000.0, kd: 90.0}}\n"
+        "springs: {ros__parameters: {stiffness: 1000000.0}}\n"
     )
+    springs = Path(__file__).resolve().parents[1] / "examples" / "springs.py"
     arguments = ("--headless", "--mode", "lockstep", "--params-file", str(parameters))
+    arguments += ("--controller", str(springs), "--duration", "8")
     for transport in ((), ("--no-ros",)):
         out = str(tmp_path / ("topics" if not transport else "process"))
         result = cards("demo", "planar_2r", *arguments, *transport, "--out", out)
@@ -450,6 +452,20 @@ def test_diverging_physics_end_the_run_with_the_reason(cards, tmp_path):
         summary = json.loads((tmp_path / out / "summary.json").read_text())
         assert summary["verdict"] == "failed"
         assert "FAILED" in result.stdout
+
+
+@pytest.mark.parametrize("transport", [(), ("--no-ros",)])
+def test_gains_that_no_period_allows_end_a_demo_before_it_begins(cards, tmp_path, transport):
+    parameters = tmp_path / "wild.yaml"
+    parameters.write_text(
+        "simulator: {ros__parameters: {dt: 0.1}}\n"
+        "ctc_joint: {ros__parameters: {reference: there_and_back, kp: 2000.0, kd: 90.0}}\n"
+    )
+    arguments = ("--headless", "--params-file", str(parameters), "--out", str(tmp_path / "run"))
+    result = cards("demo", "planar_2r", *arguments, *transport)
+    assert result.returncode == 2
+    assert "expected a kp below 25, for a control period of 100 ms" in result.stderr
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ USES = {
     "optimize": set(),
     "paths": {"codegen", "robot"},
     "dynamics": {"codegen", "paths", "robot"},
-    "muscles": {"codegen", "dynamics", "paths", "robot"},
+    "muscles": {"codegen", "dynamics", "parameters", "paths", "robot"},
     "trajectories": {"robot"},
     "body_image": {"codegen", "muscles", "dynamics", "paths", "robot"},
     "control": {
@@ -59,7 +59,16 @@ USES = {
         "robot",
         "trajectories",
     },
-    "loop": {"control", "formats", "muscles", "parameters", "paths", "robot", "trajectories"},
+    "loop": {
+        "control",
+        "dynamics",
+        "formats",
+        "muscles",
+        "parameters",
+        "paths",
+        "robot",
+        "trajectories",
+    },
     "embedded": {
         "body_image",
         "codegen",

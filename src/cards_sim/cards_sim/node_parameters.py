@@ -6,6 +6,8 @@ from cards_core.loop.host import host_parameters, impedance_gains, initial_posit
 from cards_core.parameters.declaration import Parameter
 from cards_core.robot.model import Robot
 
+TIME_STEP = Parameter("dt", 0.001, "Time step.", "s", lower=1e-6, upper=0.1)
+
 
 def general_parameters() -> list[Parameter]:
     """Return the parameters that do not depend on the robot."""
@@ -23,7 +25,7 @@ def general_parameters() -> list[Parameter]:
             "Terrain, KIND or KIND:NAME=VALUE,...; in place of a model "
             "'ground' of the world; empty: nothing.",
         ),
-        Parameter("dt", 0.001, "Time step.", "s", lower=1e-6, upper=0.1),
+        TIME_STEP,
         Parameter(
             "speed",
             1.0,

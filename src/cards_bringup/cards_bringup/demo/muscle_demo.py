@@ -399,8 +399,9 @@ def _trackings(plan: Plan, common: Mapping[str, Any]) -> dict[str, _Tracking]:
     """
     # here, so that the page starts before what takes long to import
     from cards_core.loop.control_setup import make_control_loop
+    from cards_sim.node_parameters import TIME_STEP
 
-    (host,) = (node.full_name for node in plan.nodes if node.role == "host")
+    ((host, package),) = ((n.full_name, n.package) for n in plan.nodes if n.role == "host")
     found = {}
     for node in plan.nodes:
         if node.role != "controller" or not plan.given(node.full_name).get("reference"):
@@ -410,7 +411,9 @@ def _trackings(plan: Plan, common: Mapping[str, Any]) -> dict[str, _Tracking]:
         control = make_control_loop(node.name, plan.parameters_of(node.full_name, overrides))
         tree = control.robot.tree
         place = plan.parameters_of(host, overrides)
-        place.declare([initial_positions(tree)])
+        place.declare([initial_positions(tree), TIME_STEP])
+        if package == "cards_sim":  # states come no more often: what is not stable now never is
+            control.controller.set_period(place["dt"])
         start = RobotState(0.0, np.array(place["initial_positions"]), np.zeros(tree.nv))
         found[node.namespace] = _Tracking(control, start)
     return found

@@ -64,10 +64,10 @@ def check_stable(kp: Array, kd: Array, period: float, names: Sequence[str], pref
         for name, p, d in zip(names, kp.tolist(), kd.tolist(), strict=True):
             low, high = kd_range(min(p, most), period)
             if not ((p < most and low < d < high) or p == d == 0.0):
+                right = f"beside this kp a kd above {low:g} and below {high:g}"
                 raise ParameterError(
                     f"{prefix}kp {p:g} 1/s^2 and {prefix}kd {d:g} 1/s of '{name}' let the error "
-                    f"grow; expected a kp below {most:g}, and beside this one a kd above {low:g} "
-                    f"and below {high:g}, {why}"
+                    f"grow; expected {right if p < most else f'a kp below {most:g}'}, {why}"
                 )
         return
     # matrices need not commute, so their roots are those of the whole polynomial

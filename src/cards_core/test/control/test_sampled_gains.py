@@ -176,7 +176,7 @@ def test_a_controller_that_runs_refuses_gains_without_bound_and_keeps_those_it_h
         ({"kp": 3e5}, r"kp 300000 1/s\^2 .* 'joint_1' .* below 250000, .* period of 1 ms"),
         ({"kd": 1001.0}, r"kd 1001 1/s of 'joint_1' .* above 0.6\d* and below 999.\d*, for"),
         ({"kd": 0.0}, "above 0.6"),  # delay takes damping away
-        ({"kp": 1e5, "kd": 40.0}, "beside this one a kd above"),
+        ({"kp": 1e5, "kd": 40.0}, "beside this kp a kd above"),
         ({"kp": [[4e5, 0.0], [0.0, 1.0]]}, "as matrices, let the error grow by a factor"),
     ],
 )
