@@ -172,9 +172,9 @@ def test_ground_beyond_all_measure_is_refused(tmp_path):
         (f"heightmap:file={tmp_path}/far.csv", r"1e\+308"),
         (f"heightmap:file={tmp_path}/far.csv,scale=10", "inf"),
         (f"heightmap:file={tmp_path}/one.csv,scale=1e6", r"1e\+06"),
-        ("hills:amplitude=1e308", r"e\+30[78]"),
-        ("stairs:rise=1e308", r"1e\+308"),
-        ("blocks:height=1e200", r"1e\+200"),
+        ("hills:amplitude=1e19", r"e\+1[89]"),
+        ("stairs:rise=1e19", r"1e\+19"),
+        ("blocks:height=1e19", r"1e\+19"),
     ):
         with pytest.raises(CardsError, match=rf"terrain '.*{height} m \(expected: at most 100000"):
             terrain_model(read_terrain(text))
