@@ -59,7 +59,7 @@ AREAS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "loop": (
         (f"{CORE}/loop",),
         ("src/cards_core/test/loop", "src/cards_sim/test", "src/cards_ros/test",
-         "src/cards_bringup/test/demo", "src/cards_bringup/test/cli"),
+         "src/cards_bringup/test/test_in_process.py", "src/cards_bringup/test/cli"),
     ),
 }  # fmt: skip
 """Per area: folders that are changed, and tests that guard them, in the order they are tried."""
@@ -158,6 +158,8 @@ class Checkout:
         )  # fmt: skip
         if status == 124:
             return True, "hangs"
+        if status == 4:
+            raise RuntimeError(f"pytest did not understand {arguments}:\n{said}")
         match = re.search(r"^(?:FAILED|ERROR) ([^\s]+)", said, re.MULTILINE)
         return status not in (0, 5), match[1] if match else said[-300:]
 
