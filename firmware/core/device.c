@@ -271,7 +271,7 @@ static void supervise_commands(struct device *device)
 }
 
 /* FAULT and ESTOP hold the robot for the host that armed it. When that one is gone for good, the
- * safe tensions go too, and once that has begun nobody stops it. Where the drives do not answer,
+ * safe tensions go too, and once that has begun nothing stops it. Where the drives do not answer,
  * they must not find a current waiting for them when they do. */
 static void supervise_unattended(struct device *device)
 {

@@ -24,8 +24,8 @@ void limits_init(struct limits *limits);
 uint8_t limits_check(const struct mlp_limits *message, const struct settings *settings,
                      uint16_t *detail);
 
-/* Whether a load cell of this range [N] measures what the limits in force allow; true while there
- * are none. */
+/* Whether a load cell of this range [N] measures what the limits in force allow; true while
+ * none are loaded. */
 bool limits_measurable(const struct limits *limits, uint32_t muscle, float range);
 
 void limits_take(struct limits *limits, const struct mlp_limits *message);

@@ -18,7 +18,7 @@ static void forget_measurements(struct device *device)
     }
 }
 
-/* What a session set and did not save ends with it: nobody confirmed it. */
+/* What a session set and did not save ends with it: it was not confirmed. */
 static void drop_trials(struct device *device)
 {
     if (!parameters_unsaved(&device->parameters)) {

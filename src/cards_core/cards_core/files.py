@@ -59,7 +59,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         return
     if old is not None and not os.access(real, os.W_OK):
         raise PermissionError(13, os.strerror(13), str(target))
-    # a name that nobody can guess: in a folder of all users, another one could make a link of it
+    # a name that nobody can guess: in a shared folder, another user could put a link there
     temporary = real.with_name(f".{real.name}.{secrets.token_hex(4)}{PART}")
     mode = 0o666 if old is None else stat.S_IMODE(old.st_mode)
     os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode | stat.S_IWUSR))
