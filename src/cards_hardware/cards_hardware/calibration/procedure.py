@@ -327,23 +327,14 @@ class Calibration:
 
     def _save_old(self) -> str:
         """Have all boards save their old zero points; return what came of it."""
-        left: list[str] = []
-        problem: CardsError | None = None
-        for board, layout in enumerate(self.layouts):
-            try:
-                self._put_back(board)
-                self.boards[board].save_parameters()
-            except CardsError as error:
-                left.append(layout.name)
-                problem = error
-        if left:
-            return (
-                f"what flash of board {', '.join(left)} has is not known ({problem}), the others "
-                "have their old zero points: calibrate again; boards that differ are not armed"
-            )
-        self._old.clear()
-        self.changed = False
-        return "all boards have their old zero points"
+        failed = self._put_back(save=True)
+        if not failed:
+            return "all boards have their old zero points"
+        names = ", ".join(name for name, _ in failed)
+        return (
+            f"what flash of board {names} has is not known ({failed[-1][1]}), the others "
+            "have their old zero points: calibrate again; boards that differ are not armed"
+        )
 
     def restore(self) -> None:
         """Restore the zero points of the beginning, or of the last `save`.
@@ -351,22 +342,25 @@ class Calibration:
         Raises:
             HardwareError: A board does not answer; the others have their old ones.
         """
-        errors = []
-        for board in range(len(self.boards)):
-            try:
-                self._put_back(board)
-            except CardsError as error:
-                errors.append(error)
-        if errors:
-            raise errors[0]
-        self._old.clear()
-        self.changed = False
+        if failed := self._put_back(save=False):
+            raise failed[0][1]
 
-    def _put_back(self, board: int) -> None:
-        """Tell a board its old zero points."""
-        for (at, parameter, channel), value in self._old.items():
-            if at == board:
-                self.boards[board].set_parameter(parameter, channel, value)
+    def _put_back(self, *, save: bool) -> list[tuple[str, CardsError]]:
+        """Tell all boards their old zero points; return those that failed, and why."""
+        failed = []
+        for board, layout in enumerate(self.layouts):
+            try:
+                for (at, parameter, channel), value in self._old.items():
+                    if at == board:
+                        self.boards[board].set_parameter(parameter, channel, value)
+                if save:
+                    self.boards[board].save_parameters()
+            except CardsError as error:
+                failed.append((layout.name, error))
+        if not failed:
+            self._old.clear()
+            self.changed = False
+        return failed
 
     def _note_old(self, board: int, parameter: ParameterId, channel: int) -> None:
         """Keep the value of the beginning; a later one is not it."""
