@@ -13,7 +13,7 @@
 #define SLACK_MS 8U       /* a few ticks: the board's tick, the way to it, an answer of the drives */
 #define SETTLE_MS 500U    /* of the tension loop, behind the end of a ramp */
 #define OVERSHOOT_TICKS 30U
-#define REPEATS 25U       /* answers for the same tick that are none */
+#define REPEATS 25U       /* answers for the same tick that do not count */
 #define PLANT_NEWTON_PER_AMPERE 50.0F
 #define NEWTON_PER_COUNT 0.1F
 

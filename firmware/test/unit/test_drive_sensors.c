@@ -123,7 +123,7 @@ TEST(drive_says_the_same_for_ever)
         exchange(3U);
     }
     fake.drive_silent = false;
-    exchange(3U); /* hung in the gap: the first of its kind is none either */
+    exchange(3U); /* hung in the gap: the first of its kind does not count either */
     CHECK(drive.answered);
     CHECK(drive.silent >= 5);
     exchange(4U);

@@ -350,7 +350,7 @@ TEST(limits_at_their_bounds)
     message.tension_min[0] = 0;
     message.tension_safe[0] = 1;
     CHECK_EQUAL(limits_check(&message, &settings, &detail), MLP_ACK_OK);
-    message.tension_max[0] = 0; /* a muscle that may never pull is none */
+    message.tension_max[0] = 0; /* a muscle that may never pull is refused */
     message.tension_safe[0] = 0;
     CHECK_EQUAL(limits_check(&message, &settings, &detail), MLP_ACK_RANGE);
     CHECK_EQUAL(detail, 0);
