@@ -40,6 +40,15 @@ from cards_core.spatial import (
 )
 from cards_core.typing import Array
 
+PULL = 10.0
+"""Price of a task out of reach: alone and without bounds, at home, its pull would change a tension
+by this many times its range. What regular poses need is below 2; the change of tensions with the
+pose, where the task loses rank, grows with it."""
+
+GREATEST_RANGE = 4000.0
+"""Range of a tension or an effort that counts in that at most, in its unit: a limit of 1e8 N says
+nothing about the robot."""
+
 
 class CtcOperational(QpController):
     """Track the position, and optionally the orientation, of a frame [Trendel2018]_.
@@ -60,8 +69,12 @@ class CtcOperational(QpController):
       stays so if ``hdd + 2 a hd + a^2 h >= 0``, a the `limit_rate`. Likewise at the upper limit.
     - The equation of motion is exact, and so is the task wherever muscles and joint limits allow
       it. The order is strict: limits yield (r) only to what the muscles can do, the task (s) to
-      both, and the cost to all. The program always has a solution and the tensions are continuous.
+      both, and the cost to all. The program always has a solution.
       How it is solved, and why not by weights: `cards_core.optimize.goal_program`.
+    - A task out of reach pulls no more than a price allows, 10 times the tensions' ranges at home:
+      near singular poses, such as a stretched arm, what it asks for grows without bound, and
+      tensions would jump from one limit to the other as the pose passes them. With the price they
+      are continuous; where the task can be done, nothing changes.
     - The status is ``OK`` if s is zero, ``JOINT_LIMIT`` if it would be without the joint limits,
       else ``INFEASIBLE``. A task with more axes than the joints can move, such as ``xyz`` of a
       tip on a sphere, can be met in some directions only: control as many as there are.
@@ -173,16 +186,17 @@ class CtcOperational(QpController):
         hessian = np.concatenate([force * force_unit**2, effort * torque_unit**2, hq * unit**2])
         scale = float(np.max(hessian, initial=0.0)) or 1.0
         self._pull_weight = hq * unit / scale
+        self._lever, self._inertia = -force_unit / torque_unit, -unit / torque_unit
         program = GoalProgram(
             solver,
             hessian / scale,
             n,
             task,
             yielding=list(a + np.arange(n)[self._limits.v]),
+            price=self._price(hessian / scale, rows),
             tolerance=number(residual_tolerance, "residual_tolerance", strict=True),
         )
         self._use(program, 1.0)
-        self._lever, self._inertia = -force_unit / torque_unit, -unit / torque_unit
         program.matrix[motors.rows, m + np.arange(len(motors))] = 1.0
         # views that every step writes; rows [motion, task], columns [f, tau, qdd]
         self._motion_f, self._motion_qdd = program.matrix[:n, :m], program.matrix[:n, a:]
@@ -194,6 +208,25 @@ class CtcOperational(QpController):
         self._scalar = tree.nq == tree.nv
         rotations = self._orientation or not self._scalar
         self._compile(CtcOperational, self._lever, self._parts(rows), rotations=rotations)
+
+    def _price(self, hessian: Array, rows: list[int]) -> float:
+        """Return the price of the task, see `PULL`, from how its multipliers move the robot."""
+        tree, unit, m = self.dynamics.tree, self._acceleration_unit, self.tension_min.size
+        a = m + len(self.motors)
+        still = np.zeros(tree.nv)
+        state = self.dynamics.update(tree.home, still)
+        efforts = np.zeros((tree.nv, a))
+        efforts[:, :m] = self._lever * state.muscle_jacobian.T
+        efforts[self.motors.rows, m + np.arange(a - m)] = 1.0
+        # accelerations of tensions and efforts
+        moved = -np.linalg.pinv(self._inertia * state.mass_matrix) @ efforts
+        task = unit * self.dynamics.operational(tree.home, still, self.frame).jacobian[rows]
+        cost = np.diag(hessian[:a]) + moved.T @ (hessian[a:, None] * moved)
+        change = np.abs(np.linalg.solve(cost, (task @ moved).T))
+        tensions = (self.tension_max - self.tension_min) / self._force_unit
+        ranges = np.concatenate([tensions, 2.0 * self.motors.efforts / self._torque_unit])
+        share = change / np.clip(ranges, 1.0, GREATEST_RANGE)[:, None]
+        return PULL / (float(np.max(share, initial=0.0)) or 1.0)
 
     def _parts(self, rows: list[int]) -> TaskParts:
         """Return what the compiled step needs beside what `QpController` has."""

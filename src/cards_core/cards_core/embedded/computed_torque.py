@@ -29,7 +29,7 @@ from cards_core.embedded.export import (
 )
 from cards_core.embedded.model_text import model_text
 from cards_core.optimize.active_set import ACTIVE_SET, DOT, GOAL_PROGRAM, REAL, ROWS
-from cards_core.optimize.goal_program import RELAXATION, ROUNDING, STIFFNESS
+from cards_core.optimize.goal_program import FULL_SHARE, RELAXATION, ROUNDING, STIFFNESS
 from cards_core.optimize.qp import QP_INFINITY
 from cards_core.trajectories.curves import Flower
 
@@ -190,6 +190,8 @@ def _parameters(controller: QpController, parts: StepParts, precision: Precision
         ("ROUNDING", (ROUNDING * tolerance) ** 2),
         ("STIFFNESS", numbers.stiffness),
         ("RELAXATION", numbers.relaxation),
+        ("PRICE", min(program.price, QP_INFINITY)),
+        ("FULL_SHARE", FULL_SHARE),
         ("FORCE_UNIT", force),
         ("TORQUE_UNIT", torque),
         ("GOAL_UNIT", goal),

@@ -13,6 +13,12 @@ The priorities are strict, not weighed against each other [Kanoun2011]_ [Escande
 3. goals: the least ``sum w_i s_i^2``;
 4. the cost.
 
+Where goals cannot be met, and only there, they may have a price: the order of 3 and 4 is then a
+weight ``p / |s|``, so that the goals' multipliers are p or a little more. Rows that lose rank, as
+at a stretched arm, have multipliers without bound, and a strict order lets x jump from one end of
+its bounds to the other as the pose passes them. The |s| of the strict order is continuous, and so
+is x then; where it is zero, x is that of the strict order.
+
 Why not one program with weights: a goal of weight w misses by ``s = multiplier / w`` even where it
 could be met, and the multiplier depends on the robot's units, levers and masses. No weight serves
 all robots; one that is large enough for the worst leaves a solver no digits. Why not a cascade of
@@ -23,6 +29,7 @@ no slacks, and the others are solved only after it has failed.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,6 +55,10 @@ active-set solvers lose twice the digits of its square root."""
 SOFTENING = (1.0, 0.1, 0.01, 0.001)
 """Factors on these rows, tried in turn if the solver runs out of digits, as on commands that are
 orders of magnitude beyond a robot with dozens of joints."""
+
+FULL_SHARE = 0.3
+"""|s| over |b| of the goals from which on they cost their price; below it, the price grows with
+its reciprocal: x leaves that of the strict order without a kink."""
 
 RELAXATION = 1e-5
 """By how much, relative to its value, a yielding bound that cannot be kept is opened beyond the
@@ -96,11 +107,13 @@ class GoalProgram:
         yielding: Indices of the variables whose bounds yield.
         tolerance: |s_i| below which a goal counts as met, relative to the size of the terms of
             its row (`_sizes`), so that units do not matter.
+        price: p, > 0: what goals out of reach may cost, the norm of their multipliers over the
+            roots of weights of one at most; infinity keeps the strict order.
 
     Attributes:
         gradient, lower_bounds, upper_bounds, matrix: As in `QpSolver`; written by the user.
         right: b, shape (hard + goals,).
-        hessian, hard, weights, tolerance: As given.
+        hessian, hard, weights, tolerance, price: As given.
         yielding: As given, an array of indices.
         exact: The program whose rows are all equations; it has these arrays.
         rounding: ``|s|^2 / |b|^2``, of the hard rows and of the goals, up to which they are met.
@@ -116,14 +129,17 @@ class GoalProgram:
         *,
         yielding: Sequence[int] = (),
         tolerance: float = 1e-8,
+        price: float = math.inf,
     ) -> None:
         n, goals = hessian.size, weights.size
+        self.price = self._price = price
         self.hard = self._hard = hard
         self.tolerance = self._tolerance = tolerance
         self.hessian, self.weights = hessian, weights
         self.yielding = self._yielding = np.array(yielding, dtype=np.intp)
         never = np.full(hard, np.inf)
-        stiff = STIFFNESS * weights / np.max(weights, initial=0.0) if goals else weights
+        self._shares = weights / np.max(weights, initial=0.0) if goals else weights
+        stiff = STIFFNESS * self._shares
         self.exact = self._exact = make_qp_solver(solver, n, np.full(hard + goals, np.inf))
         self._near = make_qp_solver(solver, n, np.concatenate([never, stiff]))
         programs = [self._exact, self._near]
@@ -206,6 +222,8 @@ class GoalProgram:
                 recover = wide.result.status is not QpStatus.OPTIMAL
                 if not self._approach(self._softening, recover=recover):
                     self._accept(wide.result, always=True)
+        if not out.attained and out.method is QpMethod.SOLVER and self._price < math.inf:
+            self._soften()
         if y.size and not out.attained:
             self.lower_bounds[y], self.upper_bounds[y] = -QP_INFINITY, QP_INFINITY
             out.limited = self._try_beside(keep=True)
@@ -228,23 +246,43 @@ class GoalProgram:
             factors: On the rows of the goals, in turn until the solver succeeds.
             recover: True to use a substitute if it never does.
         """
-        near, hard, out = self._near, self._hard, self.result
-        goals = self.matrix[hard:]
-        # rows of size one in the metric of H, as `STIFFNESS` supposes
-        square = float(np.max(goals**2 @ self._inverse, initial=0.0))
-        norm = np.sqrt(square) if square > 0.0 else 1.0
-        self._copy(near)
+        norm = self._norm()
+        self._copy(self._near)
         # the substitute does not run out of digits: it takes the first factor
         for step, factor in enumerate((*factors, factors[0]) if recover else factors):
-            np.multiply(goals, factor / norm, out=near.matrix[hard:])
-            np.multiply(self._right_goals, factor / norm, out=near.row_lower[hard:])
-            near.row_upper[:] = near.row_lower
             last = step == len(factors)
-            found = near.solve(recover=last)
-            out.iterations += found.iterations
-            if self._accept(found, always=last):
+            if self._accept(self._solve_near(factor / norm, recover=last), always=last):
                 return True
         return False
+
+    def _norm(self) -> float:
+        """Return what the goals are divided by to be of size one in the metric of H."""
+        square = float(np.max(self.matrix[self._hard :] ** 2 @ self._inverse, initial=0.0))
+        return math.sqrt(square) if square > 0.0 else 1.0
+
+    def _solve_near(self, factor: float, *, recover: bool) -> QpResult:
+        """Solve with the goals times a factor, whose square is that of their weights."""
+        near, hard = self._near, self._hard
+        np.multiply(self.matrix[hard:], factor, out=near.matrix[hard:])
+        np.multiply(self._right_goals, factor, out=near.row_lower[hard:])
+        near.row_upper[:] = near.row_lower
+        found = near.solve(recover=recover)
+        self.result.iterations += found.iterations
+        return found
+
+    def _soften(self) -> None:
+        """Let goals that are missed cost their price."""
+        out, right = self.result, self._right_goals
+        missing = out.missing
+        size = max(math.sqrt(missing.dot(self._shares * missing)), 1e-300)
+        full = FULL_SHARE * math.sqrt(right.dot(self._shares * right))
+        weight = self._price / size * max(1.0, full / size)
+        x, missing = out.x.copy(), missing.copy()
+        self._copy(self._near)
+        factor = min(math.sqrt(weight / STIFFNESS), 1.0 / self._norm())
+        if not self._accept(self._solve_near(factor, recover=False)):
+            out.x[:], out.missing[:] = x, missing
+        out.attained = False
 
     def _accept(self, found: QpResult, *, always: bool = False) -> bool:
         """Make another program's x the result, if it is a solution; return whether it is one."""

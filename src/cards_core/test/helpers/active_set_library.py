@@ -7,7 +7,7 @@ import numpy as np
 
 from cards_core.codegen.library import load_library
 from cards_core.optimize.active_set import ACTIVE_SET, DOT, GOAL_PROGRAM, REAL, ROWS
-from cards_core.optimize.goal_program import RELAXATION, ROUNDING, STIFFNESS
+from cards_core.optimize.goal_program import FULL_SHARE, RELAXATION, ROUNDING, STIFFNESS
 
 WRAPPER = """
 #include <stdlib.h>
@@ -31,7 +31,8 @@ int test_goals(int n, int hard, int goals, int yielding, const real *root,
   goal_program_t g = {.n = n, .hard = hard, .goals = goals, .yielding = yielding, .root = root,
                       .slackness = slackness, .which = which, .tolerance = settings[0],
                       .rounding = settings[1], .stiffness = settings[2],
-                      .relaxation = settings[3]};
+                      .relaxation = settings[3], .price = settings[4],
+                      .full_share = settings[5]};
   real *numbers = malloc(sizeof(real)*(size_t)GOAL_NUMBERS(n, hard, goals, yielding));
   int *whole = malloc(sizeof(int)*(size_t)GOAL_WHOLE(n, hard, goals, yielding));
   goal_program_place(&g, numbers, whole);
@@ -84,7 +85,10 @@ def goals(program, weights, hessian, yielding=()):
     slacks = max(count, len(yielding))
     root = np.concatenate([np.sqrt(hessian), np.ones(slacks)])
     stiff = STIFFNESS * np.asarray(weights, float) / max(np.max(weights, initial=0.0), 1e-300)
-    settings = [program.tolerance, (ROUNDING * program.tolerance) ** 2, STIFFNESS, RELAXATION]
+    settings = [
+        program.tolerance, (ROUNDING * program.tolerance) ** 2, STIFFNESS, RELAXATION,
+        min(program.price, 1e30), FULL_SHARE,
+    ]  # fmt: skip
     arrays = [root, 1.0 / np.sqrt(stiff), np.array(yielding, dtype=np.intc), np.array(settings)]
     low = np.concatenate([program.lower_bounds, program.right])
     up = np.concatenate([program.upper_bounds, program.right])

@@ -96,10 +96,10 @@ def test_the_limit_of_steps_ends_it():
     np.testing.assert_allclose(x, 1.0, rtol=1e-15)
 
 
-def cascade(rng, *, reach, yielding=()):
+def cascade(rng, *, reach, yielding=(), price=np.inf):
     n, hard, count = 8, 2, 2
     hessian, weights = rng.uniform(0.1, 1.0, n), np.array([1.0, 3.0])
-    item = GoalProgram("daqp", hessian, hard, weights, yielding=yielding)
+    item = GoalProgram("daqp", hessian, hard, weights, yielding=yielding, price=price)
     item.lower_bounds[:], item.upper_bounds[:] = 1.0, 10.0
     item.matrix[:] = rng.normal(size=(hard + count, n))
     item.gradient[:] = rng.normal(size=n)
@@ -113,11 +113,12 @@ def cascade(rng, *, reach, yielding=()):
 
 @pytest.mark.parametrize("reach", [0.0, 40.0])
 @pytest.mark.parametrize("yielding", [(), (6, 7)])
-def test_the_cascade_is_that_of_python(reach, yielding):
+@pytest.mark.parametrize("price", [np.inf, 3.0])
+def test_the_cascade_is_that_of_python(reach, yielding, price):
     rng = np.random.default_rng(4)
     found = set()
     for _ in range(40):
-        item, weights, hessian = cascade(rng, reach=reach, yielding=yielding)
+        item, weights, hessian = cascade(rng, reach=reach, yielding=yielding, price=price)
         low, up = item.lower_bounds.copy(), item.upper_bounds.copy()
         x, missing, what = goals(item, weights, hessian, yielding)
         result = item.solve()

@@ -147,3 +147,38 @@ def test_without_goals_or_variables():
     result = none.solve()
     assert not result.attained
     np.testing.assert_array_equal(result.missing, [-3.0, 4.0])
+
+
+def test_goals_out_of_reach_cost_their_price_and_no_more():
+    """One goal sigma x = 1, |x| <= 10: x follows from the weight p / |s| of s, on both sides."""
+    price, share = 2.0, 0.3
+    item = GoalProgram("daqp", np.ones(1), 0, np.ones(1), price=price)
+    strict = GoalProgram("daqp", np.ones(1), 0, np.ones(1))
+    found = []
+    for sigma in np.linspace(-0.2, 0.2, 400):
+        for one in (item, strict):
+            one.lower_bounds[:], one.upper_bounds[:] = -10.0, 10.0
+            one.matrix[:], one.right[:] = sigma, 1.0
+        result, nearest = item.solve(), strict.solve()
+        assert result.attained == nearest.attained == (abs(sigma) >= 0.1)
+        least = abs(nearest.missing[0])
+        expected = np.clip(1.0 / sigma if sigma else 0.0, -10.0, 10.0)
+        if not result.attained:
+            weight = price / least * max(1.0, share / least)
+            expected = np.clip(weight * sigma / (1.0 + weight * sigma**2), -10.0, 10.0)
+        assert result.x[0] == pytest.approx(expected, abs=1e-6)
+        found.append(result.x[0])
+    strict.matrix[:] = 1e-6
+    assert strict.solve().x[0] == pytest.approx(10.0)  # and -10 at the other side of zero
+    near_zero = np.abs(np.linspace(-0.2, 0.2, 400)) < 0.02
+    assert np.abs(np.diff(np.array(found)[near_zero])).max() < 0.004  # 20 for a jump
+
+
+def test_a_price_changes_nothing_where_goals_are_met():
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        item, _ = program(rng)
+        cheap = GoalProgram("daqp", item.hessian, 2, np.ones(2), price=1e-6)
+        for name in ("matrix", "right", "gradient", "lower_bounds", "upper_bounds"):
+            getattr(cheap, name)[:] = getattr(item, name)
+        np.testing.assert_array_equal(cheap.solve().x, item.solve().x)

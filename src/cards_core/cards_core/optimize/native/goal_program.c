@@ -9,7 +9,7 @@ typedef struct {
   const int *which; /* the yielding variables */
   /* the program, written by the user; rows are [hard, goals], their limits in low and up the same */
   real *gradient, *matrix, *low, *up; /* (n,), (rows, n), (n + rows,), (n + rows,) */
-  real tolerance, rounding, stiffness, relaxation;
+  real tolerance, rounding, stiffness, relaxation, price, full_share;
   /* results */
   real *x, *missing; /* (n,), A x - b of all rows */
   int attained, limited, failed, iterations;
@@ -150,42 +150,82 @@ static const real GOAL_SOFTENING[] = {(real)1, (real)0.1, (real)0.01, (real)0.00
 enum { GOAL_FACTORS = 4 };
 
 
-/* Solve for the least weighted residuals of the goals, with the first `tries` softenings in turn;
-   return whether that succeeded. `recover`: take a substitute if it never does. */
-static int goal_approach(goal_program_t *g, int tries, int recover) {
-  const int n = g->n, columns = n + g->goals;
+/* What the goals are divided by to be of size one in the metric of H. */
+static real goal_norm(const goal_program_t *g) {
   real square = 0;
   for (int i = 0; i < g->goals; i++) {
     real sum = 0;
-    for (int j = 0; j < n; j++) {
-      const real a = g->matrix[(g->hard + i)*n + j]/g->root[j];
+    for (int j = 0; j < g->n; j++) {
+      const real a = g->matrix[(g->hard + i)*g->n + j]/g->root[j];
       sum += a*a;
     }
     square = real_max(square, sum);
   }
-  const real norm = square > 0 ? real_sqrt(square) : 1;
+  return square > 0 ? real_sqrt(square) : 1;
+}
+
+/* Solve with the goals times a factor, whose square is that of their weights; return whether there
+   is a solution. */
+static int goal_solve_near(goal_program_t *g, real factor) {
+  const int n = g->n, columns = n + g->goals;
+  for (int i = 0; i < g->goals; i++) {
+    const int row = g->hard + i;
+    for (int j = 0; j < n; j++)
+      g->wide_matrix[row*columns + j] = factor*g->matrix[row*n + j];
+    g->wide_matrix[row*columns + n + i] = g->slackness[i];
+    g->wide_low[columns + row] = g->wide_up[columns + row] = factor*g->low[n + row];
+  }
+  if (!goal_solve_wide(g, g->goals)) return 0;
+  goal_take(g, g->wide_x);
+  return goal_keeps_hard_rows(g);
+}
+
+/* Solve for the least weighted residuals of the goals, with the first `tries` softenings in turn;
+   return whether that succeeded. `recover`: take a substitute if it never does. */
+static int goal_approach(goal_program_t *g, int tries, int recover) {
+  const real norm = goal_norm(g);
   goal_copy(g, g->goals);
-  for (int step = 0; step < tries; step++) {
-    const real factor = GOAL_SOFTENING[step]/norm;
-    for (int i = 0; i < g->goals; i++) {
-      const int row = g->hard + i;
-      for (int j = 0; j < n; j++)
-        g->wide_matrix[row*columns + j] = factor*g->matrix[row*n + j];
-      g->wide_matrix[row*columns + n + i] = g->slackness[i];
-      g->wide_low[columns + row] = g->wide_up[columns + row] = factor*g->low[n + row];
-    }
-    if (!goal_solve_wide(g, g->goals)) continue;
-    goal_take(g, g->wide_x);
-    if (goal_keeps_hard_rows(g)) {
+  for (int step = 0; step < tries; step++)
+    if (goal_solve_near(g, GOAL_SOFTENING[step]/norm)) {
       g->attained = goal_attains(g);
       return 1;
     }
-  }
   if (!recover) return 0;
   goal_take(g, g->kept_x); /* that of the last solve, as no other is known */
   g->failed = 1;
   g->attained = 0;
   return 1;
+}
+
+/* The weighted norm of values of the goals. */
+static real goal_size(const goal_program_t *g, const real *values) {
+  real square = 0;
+  for (int i = 0; i < g->goals; i++) {
+    const real a = values[i]/g->slackness[i];
+    square += a*a;
+  }
+  return real_sqrt(square/g->stiffness);
+}
+
+static void goal_keep(goal_program_t *g) {
+  memcpy(g->kept_x, g->x, (size_t)g->n*sizeof(real));
+  memcpy(g->kept_missing, g->missing, (size_t)(g->hard + g->goals)*sizeof(real));
+}
+
+static void goal_restore(goal_program_t *g) {
+  memcpy(g->x, g->kept_x, (size_t)g->n*sizeof(real));
+  memcpy(g->missing, g->kept_missing, (size_t)(g->hard + g->goals)*sizeof(real));
+}
+
+/* Let goals that are missed cost their price. */
+static void goal_soften(goal_program_t *g) {
+  const real size = real_max(goal_size(g, g->missing + g->hard), REAL_TINY);
+  const real full = g->full_share*goal_size(g, g->low + g->n + g->hard);
+  const real weight = g->price/size*real_max(1, full/size);
+  const real factor = real_sqrt(weight/g->stiffness), most = 1/goal_norm(g);
+  goal_keep(g);
+  goal_copy(g, g->goals);
+  if (!goal_solve_near(g, factor < most ? factor : most)) goal_restore(g);
 }
 
 /* Open the yielding bounds as far as the hard rows need it, by the least sum of squares; return
@@ -225,7 +265,7 @@ static int goal_yield_bounds(goal_program_t *g) {
 
 /* Find the x of the first priority that cannot be met in full. */
 static void goal_relax(goal_program_t *g) {
-  const int n = g->n, rows = g->hard + g->goals, y = g->yielding;
+  const int n = g->n, y = g->yielding;
   for (int i = 0; i < y; i++) {
     g->kept_low[i] = g->low[g->which[i]];
     g->kept_up[i] = g->up[g->which[i]];
@@ -243,16 +283,15 @@ static void goal_relax(goal_program_t *g) {
       }
     }
   }
+  if (!g->attained && !g->failed && g->price < ACTIVE_SET_NONE) goal_soften(g);
   if (y && !g->attained) {
-    memcpy(g->kept_x, g->x, (size_t)n*sizeof(real));
-    memcpy(g->kept_missing, g->missing, (size_t)rows*sizeof(real));
+    goal_keep(g);
     for (int i = 0; i < y; i++) {
       g->low[g->which[i]] = -ACTIVE_SET_NONE;
       g->up[g->which[i]] = ACTIVE_SET_NONE;
     }
     g->limited = goal_try(g);
-    memcpy(g->x, g->kept_x, (size_t)n*sizeof(real));
-    memcpy(g->missing, g->kept_missing, (size_t)rows*sizeof(real));
+    goal_restore(g);
     g->attained = 0;
   }
   for (int i = 0; i < y; i++) {

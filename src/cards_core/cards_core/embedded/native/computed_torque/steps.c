@@ -37,6 +37,8 @@ void cards_init(void) {
   program.rounding = ROUNDING;
   program.stiffness = STIFFNESS;
   program.relaxation = RELAXATION;
+  program.price = PRICE;
+  program.full_share = FULL_SHARE;
   goal_program_place(&program, goal_numbers, goal_whole);
   for (int j = 0; j < COLUMNS; j++) {
     program.low[j] = lowest[j];
