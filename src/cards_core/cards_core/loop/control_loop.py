@@ -112,7 +112,6 @@ class ControlLoop:
         self._told: dict[str, dict[str, float]] = {}
         if log_path is not None:
             self.open_log(log_path)
-        self.steps = 0
         self.start()
 
     def start(self, *, keep_log: bool = False) -> None:

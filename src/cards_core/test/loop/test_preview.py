@@ -85,6 +85,18 @@ def test_infeasible_states_are_those_without_a_solution_of_the_linear_program(mo
     assert text.endswith(f"(feasible: {factor:g} times slower)")
 
 
+def test_the_least_factor_that_helps_is_told(model):
+    """Of one motion at several speeds: those hardly too fast are to be a tenth slower."""
+    dynamics = make_dynamics(PLANAR, "numeric")
+    told = set()
+    for duration in np.geomspace(0.05, 1.0, 40):
+        reference = PointToPoint(DOWN, UP, duration)
+        found = preview(joint_loop(model, reference), start())
+        told |= {text.rsplit("feasible: ", 1)[1] for text in found if "feasible: " in text}
+    assert any(not feasible(dynamics, PointToPoint(DOWN, UP, 0.05), t) for t in (0.01, 0.04))
+    assert {"1.1 times slower)", "1.25 times slower)", "2 times slower)"} <= told
+
+
 def test_a_pose_that_cannot_be_held_is_not_a_matter_of_speed(model):
     lean = PointToPoint(DOWN, [1.6, 1.0], 20.0)
     (text,) = preview(joint_loop(model, lean), start())

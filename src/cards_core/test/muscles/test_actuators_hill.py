@@ -320,6 +320,20 @@ def test_force_command_is_inverted_within_the_limits():
         assert tension == pytest.approx([reached, reached], rel=1e-6)
 
 
+def test_a_pennated_muscle_that_shortens_has_the_commanded_force():
+    """The excitation counts on the speed of the fibre, that of the path times the cosine."""
+    muscle = Hill(**HILL, curves="thelen_2003", pennation_angle=0.6, tendon="rigid")
+    bank = ActuatorBank(actuator_robot(muscle), 1e-3, "numeric")
+    length, rate = 0.2 + 0.1 * np.cos(0.6) + 0.01, -0.1
+    bank.reset(np.array([length]))
+    for _ in range(200):
+        length += 1e-3 * rate
+        tension = bank.step(
+            np.array([length]), np.array([rate]), np.array([FORCE]), np.array([200.0])
+        )
+    assert tension[0] == pytest.approx(200.0, rel=0.01)
+
+
 @pytest.mark.parametrize("curves", ["de_groote_2016", "thelen_2003"])
 def test_a_constant_that_is_stated_keeps_the_set_of_curves(curves):
     """The passive force is F0 at its strain; everything else is as without the constant."""

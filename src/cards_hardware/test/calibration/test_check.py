@@ -7,7 +7,9 @@ import pytest
 
 from cards_hardware.calibration.check import (
     LENGTH_NOISE,
+    MAX_RESIDUAL,
     MIN_TRAVEL,
+    _problem,
     check_with_joints,
     joint_hints,
 )
@@ -96,3 +98,10 @@ def test_a_muscle_belongs_to_the_joint_that_moved_it_most():
     # by how far the joints moved, too: then they are mostly the other one's
     assert hints(slopes, shared, travels=(0.1, 0.9)) == []
     assert hints(slopes, np.zeros((4, 2))) == []
+    # half of it each: nobody's
+    assert hints(slopes, [[0.1, 0.1], [-0.1, 0.1], [0.0, 0.1], [0.0, -0.1]]) == []
+
+
+def test_the_largest_residual_is_still_believed():
+    assert _problem(1.0, MAX_RESIDUAL) == ""
+    assert _problem(1.0, 1.001 * MAX_RESIDUAL).startswith("is off: repeat")

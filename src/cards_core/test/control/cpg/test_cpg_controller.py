@@ -59,6 +59,16 @@ def run(item, duration, start=0.0, step=0.001, **given):
     return command[0]
 
 
+def test_a_reset_begins_as_a_new_controller_does():
+    """The phases too: after a second of the rhythm they are elsewhere."""
+    used = controller(pattern(closed=False))
+    run(used, 1.0)
+    used.reset()
+    again, new = run(used, 0.2), run(controller(pattern(closed=False)), 0.2)
+    np.testing.assert_array_equal(again.rest_rates, new.rest_rates)
+    assert np.abs(new.rest_rates).max() > 0.0
+
+
 def test_rates_are_those_of_the_printed_equations():
     """v0 = s r cos(theta), with theta and r integrated by SciPy, at a refresh after 0.6 s."""
     given = pattern(closed=False)

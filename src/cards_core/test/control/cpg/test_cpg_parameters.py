@@ -343,6 +343,11 @@ def test_what_a_file_need_not_say(tmp_path):
             "without equal joints .*key 'per_joint'",
         ),
         (TWO + "tension: -1\n", "tension"),
+        (
+            TWO + "goal: {hidden: [[1, 1, 1]], outputs: [[1, 1]], tension: 1}\n",
+            "unknown key 'outputs'",
+        ),
+        (TWO + "goal: {hidden: [[1, 1, 1]], output: [[1, 1]], tension: 1, bias: 1}\n", "'bias'"),
         (TWO + "rate_scale: 1\n", "rate_scale"),  # twice
         ("couplings: [[1, 0], [1, 0]]\n", "per_joint"),
         (TWO + "goal: {hidden: [[1, 1, 1]], output: [[1, 1]], tension: -1}\n", "tension"),
