@@ -142,6 +142,13 @@ def test_one_that_diverges_stands_still_and_the_others_go_on():
     assert batch.taken[1] < 20
     assert np.isfinite(batch.inputs["q"]).all()
     assert batch.inputs["q"][0].tobytes() == batch.inputs["q"][2].tobytes()
+    # and stays where it is whatever it is told then
+    place, taken = batch.inputs["q"][1].copy(), batch.taken[1]
+    batch.inputs["most"][1], batch.inputs["tension"][1] = 100.0, 20.0
+    batch.advance(20)
+    assert batch.alive.tolist() == [1, 0, 1]
+    assert (batch.inputs["q"][1] == place).all()
+    assert batch.taken.tolist() == [40, taken, 40]
 
 
 def slider(**more):
