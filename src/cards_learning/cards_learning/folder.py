@@ -86,11 +86,6 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    @property
-    def is_one(self) -> bool:
-        """Whether there is a run."""
-        return (self.path / EXPERIMENT).is_file()
-
     def create(self, experiment: Experiment) -> None:
         """Begin a run in a folder that is new or empty.
 

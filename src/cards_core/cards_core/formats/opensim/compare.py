@@ -335,10 +335,3 @@ def _theirs(
         raise CardsError(f"{source.path}: OpenSim refuses it: {result['error']}")
     out: list[dict[str, Any]] = result["poses"]
     return out
-
-
-def worst_of(errors: Mapping[str, Mapping[str, Worst]]) -> Array:
-    """Return the largest error of each of `QUANTITIES` over all muscles."""
-    return np.array(
-        [max((i[q].error for i in errors.values() if q in i), default=0.0) for q in QUANTITIES]
-    )

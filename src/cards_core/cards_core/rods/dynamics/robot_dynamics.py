@@ -230,11 +230,6 @@ class RobotDynamics:
 
     # -- what it is doing --------------------------------------------------------------------
 
-    @property
-    def newton_work(self) -> tuple[int, int]:
-        """How often all rods were integrated: without and with variation."""
-        return int(self._c.runs), int(self._c.variations)
-
     def dynamic_stiffness(self, square: float) -> Array:
         """Return S with ``dW = S dx`` for vibrations about the equilibrium, shape (6, 6).
 

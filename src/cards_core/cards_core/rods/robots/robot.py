@@ -17,7 +17,6 @@ forces in [N]; poses are homogeneous matrices in the frame of the model file.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -312,13 +311,6 @@ class RodRobot:
             if name in (limb.base.joint, limb.name):
                 return index
         raise UnknownNameError("joint", name, self.joint_names)
-
-    def q_of(self, values: Mapping[str, float]) -> Array:
-        """Return `home_q` with some entries replaced, by name of joint or limb."""
-        q = self.home_q
-        for name, value in values.items():
-            q[self.joint_index(name)] = value
-        return q
 
 
 def base_motion(kind: BaseKind, q: float) -> Array:
