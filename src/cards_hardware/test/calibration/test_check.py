@@ -98,7 +98,7 @@ def test_a_muscle_belongs_to_the_joint_that_moved_it_most():
     # by how far the joints moved, too: then they are mostly the other one's
     assert hints(slopes, shared, travels=(0.1, 0.9)) == []
     assert hints(slopes, np.zeros((4, 2))) == []
-    # half of it each: nobody's
+    # moved equally by both joints: counted for neither
     assert hints(slopes, [[0.1, 0.1], [-0.1, 0.1], [0.0, 0.1], [0.0, -0.1]]) == []
 
 
