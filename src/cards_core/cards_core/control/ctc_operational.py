@@ -74,7 +74,7 @@ class CtcOperational(QpController):
     - A task out of reach pulls no more than a price allows, 10 times the tensions' ranges at home:
       near singular poses, such as a stretched arm, what it asks for grows without bound, and
       tensions would jump from one limit to the other as the pose passes them. With the price they
-      are continuous; where the task can be done, nothing changes.
+      are continuous there; where the task can be done, nothing changes.
     - The status is ``OK`` if s is zero, ``JOINT_LIMIT`` if it would be without the joint limits,
       else ``INFEASIBLE``. A task with more axes than the joints can move, such as ``xyz`` of a
       tip on a sphere, can be met in some directions only: control as many as there are.

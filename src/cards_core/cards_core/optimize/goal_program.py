@@ -132,7 +132,7 @@ class GoalProgram:
         price: float = math.inf,
     ) -> None:
         n, goals = hessian.size, weights.size
-        self.price = self._price = price
+        self.price = price
         self.hard = self._hard = hard
         self.tolerance = self._tolerance = tolerance
         self.hessian, self.weights = hessian, weights
@@ -222,7 +222,7 @@ class GoalProgram:
                 recover = wide.result.status is not QpStatus.OPTIMAL
                 if not self._approach(self._softening, recover=recover):
                     self._accept(wide.result, always=True)
-        if not out.attained and out.method is QpMethod.SOLVER and self._price < math.inf:
+        if not out.attained and out.method is QpMethod.SOLVER and self.price < math.inf:
             self._soften()
         if y.size and not out.attained:
             self.lower_bounds[y], self.upper_bounds[y] = -QP_INFINITY, QP_INFINITY
@@ -276,7 +276,7 @@ class GoalProgram:
         missing = out.missing
         size = max(math.sqrt(missing.dot(self._shares * missing)), 1e-300)
         full = FULL_SHARE * math.sqrt(right.dot(self._shares * right))
-        weight = self._price / size * max(1.0, full / size)
+        weight = self.price / size * max(1.0, full / size)
         x, missing = out.x.copy(), missing.copy()
         self._copy(self._near)
         factor = min(math.sqrt(weight / STIFFNESS), 1.0 / self._norm())
