@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is not installed")
 from rcl_interfaces.msg import Log
+from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from cards_ros.testing import start_process
 from cards_viz.pages import access
@@ -26,7 +27,9 @@ def test_no_log_has_the_link(probe, tmp_path, monkeypatch, module, model):
     monkeypatch.setenv("ROS_LOG_DIR", str(tmp_path / "ros"))
     monkeypatch.setenv(access.VARIABLE, TOKEN)
     heard = []
-    probe.node.create_subscription(Log, "/rosout", lambda log: heard.append(log.msg), 100)
+    # transient local, as nodes publish it: what a node said before it was discovered comes, too
+    qos = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    probe.node.create_subscription(Log, "/rosout", lambda log: heard.append(log.msg), qos)
     node = start_process(module, {"model": model, "port": 0})
     try:
         probe.until(lambda: any("link in" in text for text in heard), "where the link is")

@@ -45,8 +45,12 @@ def told(result):
     )
 
 
-# found from a guess, from home by inverse kinematics, from sampled states, not within the budget
-POSES = ((0.02, 0.1), (0.11, 0.0), (0.1, 0.2), (0.13, 0.0))
+# Moved along x and turned: found from a guess, found from home by inverse kinematics.
+# Turned, because the poses of a pure shift are symmetric: there rounding decides which side
+# buckles, so that what is found depends on the processor.
+SERVO = (0.115, 0.02)
+# two more that are not found within the budget
+POSES = ((0.02, 0.1), SERVO, (0.1, 0.2), (0.12, -0.02))
 
 
 @pytest.fixture
@@ -179,7 +183,7 @@ def test_another_process_gets_the_same(expected):
 
 def test_more_work_finds_more_and_no_more_is_done_than_allowed():
     solver = RodRobotSolver(read_rod_robot("stewart_gough"))
-    pose, reports = pose_at(solver.robot, 0.11), []
+    pose, reports = pose_at(solver.robot, *SERVO), []
     few = find_equilibrium(
         solver, pose=pose, budget=Budget(work=300), progress=lambda *now: reports.append(now)
     )
