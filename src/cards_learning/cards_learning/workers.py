@@ -13,7 +13,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import socket
 import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterable
@@ -22,10 +21,10 @@ from functools import lru_cache
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 import numpy as np
 
+from cards_core.analysis.workspace.execute import CONNECT_TIMEOUT, check_reachable
 from cards_core.errors import CardsError
 from cards_core.typing import Array
 from cards_learning.experiment import Experiment
@@ -38,9 +37,6 @@ HOPELESS = 3
 """How many trials are given up, before any other has given a result, until the run is."""
 
 DIED = "the processes that ran it died"
-
-CONNECT_TIMEOUT = 20.0
-"""Longest time [s] to reach a scheduler and to see its first worker."""
 
 STOP_TIMEOUT = 5.0
 """How long a process that is told to end may take before it is killed, [s]."""
@@ -293,7 +289,7 @@ class Dask:
                         )
                     )
             else:
-                _check_reachable(address)
+                check_reachable(address)
             self._client = self._open.enter_context(
                 distributed.Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
             )
@@ -384,17 +380,3 @@ def _run_task(job: bytes, number: int, values: list[float]) -> TrialResult | str
 @lru_cache(maxsize=1)
 def _laboratory(job: bytes) -> Laboratory:
     return Laboratory(pickle.loads(job))
-
-
-def _check_reachable(address: str) -> None:
-    """Connect once: Dask itself asks again and again, and complains when it gives up.
-
-    Raises:
-        OSError: Nothing listens at that address.
-        ValueError: It is no address.
-    """
-    parts = urlsplit(address if "://" in address else f"tcp://{address}")
-    if parts.scheme not in ("tcp", "tls", "ws", "wss") or not parts.hostname or not parts.port:
-        raise ValueError("no address of a scheduler")
-    with socket.create_connection((parts.hostname, parts.port), CONNECT_TIMEOUT):
-        pass

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cards_core.analysis.conditions.actuation import ACCELERATIONS, Actuation
+from cards_core.analysis.conditions.actuation import ACCELERATIONS
 from cards_core.analysis.conditions.base import (
     STATUS,
     Column,
@@ -59,7 +59,7 @@ class AccelerationMarginOptions(Options):
     )
 
 
-class AccelerationMargin(PointCondition):
+class AccelerationMargin(PointCondition[AccelerationMarginOptions]):
     """Radius of the largest ball of accelerations that are possible from rest; see the module.
 
     Coordinates whose joints have motors without effort limit are held by these and left out.
@@ -78,9 +78,8 @@ class AccelerationMargin(PointCondition):
     name = "acceleration_margin"
 
     def __init__(self, dynamics: Dynamics, options: AccelerationMarginOptions) -> None:
-        actuation = Actuation(dynamics)
-        super().__init__(dynamics, actuation)
-        self.options = options
+        super().__init__(dynamics, options)
+        actuation = self._actuation
         length = options.characteristic_length
         unit = actuation.unit(length, ACCELERATIONS)
         self.columns = (

@@ -11,7 +11,7 @@ import abc
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -164,12 +164,12 @@ def _listed(value: Any) -> Any:
     return [_listed(item) for item in value] if isinstance(value, tuple) else value
 
 
-class PointCondition(abc.ABC):
+class PointCondition(abc.ABC, Generic[Group]):
     """Base of the conditions on muscles: finds the states, and the points that have no answer.
 
     Args:
         dynamics: Of the robot; used by this condition's thread alone.
-        actuation: What drives the robot.
+        options: What the condition is told.
 
     Raises:
         ConditionError: There is no coordinate that muscles could move.
@@ -180,8 +180,12 @@ class PointCondition(abc.ABC):
     columns: tuple[Column, ...]
     least_rows: int = 1
     """Fewest muscles and motors that the question needs at all."""
+    motors: bool = True
+    """Whether motors of joints count as actuators; else their coordinates are left out."""
 
-    def __init__(self, dynamics: Dynamics, actuation: Actuation) -> None:
+    def __init__(self, dynamics: Dynamics, options: Group) -> None:
+        self.options = options
+        self._actuation = actuation = Actuation(dynamics, motors=self.motors)
         if self.least_rows and not len(actuation.coordinates):
             raise ConditionError(
                 f"{self.name}: robot '{dynamics.robot.name}' has no coordinate that is left to "
@@ -190,7 +194,6 @@ class PointCondition(abc.ABC):
         if self.least_rows:
             conditions_library()  # what cannot be compiled is said here, not at the first point
         self._dynamics = dynamics
-        self._actuation = actuation
         self._wraps = any(
             isinstance(element, Wrap)
             for muscle in dynamics.robot.muscles

@@ -21,11 +21,11 @@ u is the internal load of smallest norm.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.analysis.conditions.actuation import Actuation
 from cards_core.analysis.conditions.base import (
     STATUS,
     Column,
@@ -56,7 +56,7 @@ class JointLimitsOptions(Options):
     )
 
 
-class JointLimits(PointCondition):
+class JointLimits(PointCondition[JointLimitsOptions]):
     """Whether ``lower <= q <= upper``, and the distance from the nearest limit.
 
     Quaternions have no limits. The margin is infinite where no coordinate has any.
@@ -72,10 +72,6 @@ class JointLimits(PointCondition):
         Column("limit_margin", "float64", "rad or m", "distance from the nearest limit"),
     )
     least_rows = 0
-
-    def __init__(self, dynamics: Dynamics, options: JointLimitsOptions) -> None:
-        super().__init__(dynamics, Actuation(dynamics))
-        self.options = options
 
     def _answer(self, q: Array, state: BatchState) -> Results:
         tree = self._dynamics.tree
@@ -111,7 +107,7 @@ class TensionFactorOptions(Options):
     )
 
 
-class WrenchClosure(PointCondition):
+class WrenchClosure(PointCondition[WrenchClosureOptions]):
     """Whether every wrench can be made by tensions f >= 0 without upper limit.
 
     ``rank L = nv`` and there is f > 0 with ``L'f = 0`` [Roberts1998]. Coordinates of joints that
@@ -124,10 +120,7 @@ class WrenchClosure(PointCondition):
 
     name = "wrench_closure"
     columns = (STATUS,)
-
-    def __init__(self, dynamics: Dynamics, options: WrenchClosureOptions) -> None:
-        super().__init__(dynamics, Actuation(dynamics, motors=False))
-        self.options = options
+    motors = False
 
     def _answer(self, q: Array, state: BatchState) -> Results:
         status, _, _ = tension_factors(
@@ -139,7 +132,7 @@ class WrenchClosure(PointCondition):
         return {"status": status}
 
 
-class TensionFactor(PointCondition):
+class TensionFactor(PointCondition[TensionFactorOptions]):
     """The tension factor ``max of min f / max f`` over all f with L'f = 0, in 0..1 [Pham2009].
 
     1: all tensions can be equal. 0: no wrench closure.
@@ -151,10 +144,7 @@ class TensionFactor(PointCondition):
 
     name = "tension_factor"
     columns = (STATUS, Column("tension_factor", "float64", "", "largest min f / max f"))
-
-    def __init__(self, dynamics: Dynamics, options: TensionFactorOptions) -> None:
-        super().__init__(dynamics, Actuation(dynamics, motors=False))
-        self.options = options
+    motors = False
 
     def _answer(self, q: Array, state: BatchState) -> Results:
         status, least, _ = tension_factors(
@@ -175,6 +165,9 @@ class _ScaledOptions(Options):
         "Ratio of the singular values of L at which it counts as rank-deficient.",
         above=0.0,
     )
+
+
+Scaled = TypeVar("Scaled", bound=_ScaledOptions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,11 +209,13 @@ class ForceAmplificationOptions(_ScaledOptions):
     max: float | None = option(None, "Amplification up to which a point is feasible.", kind=float)
 
 
-class _Singular(PointCondition):
+class _Singular(PointCondition[Scaled]):
     """Base: singular values of L S."""
 
-    def __init__(self, dynamics: Dynamics, options: _ScaledOptions) -> None:
-        super().__init__(dynamics, Actuation(dynamics, motors=False))
+    motors = False
+
+    def __init__(self, dynamics: Dynamics, options: Scaled) -> None:
+        super().__init__(dynamics, options)
         self._rank_tolerance = options.rank_tolerance
         self._scale = self._actuation.scale(options.characteristic_length)
 
@@ -234,7 +229,7 @@ class _Singular(PointCondition):
         return {"status": status, self.columns[1].name: values}
 
 
-class ConditionNumber(_Singular):
+class ConditionNumber(_Singular[ConditionNumberOptions]):
     """Condition number of L, 1 or more; see the module.
 
     Args:
@@ -245,10 +240,6 @@ class ConditionNumber(_Singular):
     name = "condition_number"
     columns = (STATUS, Column("condition_number", "float64", "", "of L, its columns scaled"))
 
-    def __init__(self, dynamics: Dynamics, options: ConditionNumberOptions) -> None:
-        super().__init__(dynamics, options)
-        self.options = options
-
     def _answer(self, q: Array, state: BatchState) -> Results:
         status, sigma = self._sigma(state)
         values = sigma[:, 0] / sigma[:, -1]
@@ -256,7 +247,7 @@ class ConditionNumber(_Singular):
         return self._result(status, values, values <= most)
 
 
-class ModifiedTensionFactor(_Singular):
+class ModifiedTensionFactor(_Singular[ModifiedTensionFactorOptions]):
     """Tension factor over condition number, the better one with or without a muscle, in 0..1.
 
     CASPR's variant of the tension factor: it is near 1 only where internal loads are even and all
@@ -273,10 +264,6 @@ class ModifiedTensionFactor(_Singular):
         STATUS,
         Column("modified_tension_factor", "float64", "", "tension factor over condition number"),
     )
-
-    def __init__(self, dynamics: Dynamics, options: ModifiedTensionFactorOptions) -> None:
-        super().__init__(dynamics, options)
-        self.options = options
 
     def _answer(self, q: Array, state: BatchState) -> Results:
         whole = self._actuation.jacobian(state)
@@ -297,7 +284,7 @@ class ModifiedTensionFactor(_Singular):
             return status, np.where(answered, factor * sigma[:, -1] / sigma[:, 0], np.nan)
 
 
-class Manipulability(_Singular):
+class Manipulability(_Singular[ManipulabilityOptions]):
     """Manipulability, the product of the singular values of L; see the module.
 
     Args:
@@ -308,10 +295,6 @@ class Manipulability(_Singular):
     name = "manipulability"
     columns = (STATUS, Column("manipulability", "float64", "", "sqrt(det L'L), columns scaled"))
 
-    def __init__(self, dynamics: Dynamics, options: ManipulabilityOptions) -> None:
-        super().__init__(dynamics, options)
-        self.options = options
-
     def _answer(self, q: Array, state: BatchState) -> Results:
         status, sigma = self._sigma(state)
         values: Array = sigma.prod(axis=1)
@@ -319,7 +302,7 @@ class Manipulability(_Singular):
         return self._result(status, values, values >= least)
 
 
-class _Unilateral(_Singular):
+class _Unilateral(_Singular[Scaled]):
     def _both(self, state: BatchState) -> tuple[Status, Array, Array]:
         jacobian = self._actuation.jacobian(state)
         status, rho = unilateral_factors(jacobian, rank_tolerance=self._rank_tolerance)
@@ -327,7 +310,7 @@ class _Unilateral(_Singular):
         return status, rho, sigma
 
 
-class UnilateralDexterity(_Unilateral):
+class UnilateralDexterity(_Unilateral[UnilateralDexterityOptions]):
     """Dexterity of actuators that only pull: 0 (no wrench closure) to 1; see the module.
 
     Args:
@@ -338,10 +321,6 @@ class UnilateralDexterity(_Unilateral):
     name = "unilateral_dexterity"
     columns = (STATUS, Column("unilateral_dexterity", "float64", "", "0..1"))
 
-    def __init__(self, dynamics: Dynamics, options: UnilateralDexterityOptions) -> None:
-        super().__init__(dynamics, options)
-        self.options = options
-
     def _answer(self, q: Array, state: BatchState) -> Results:
         status, rho, sigma = self._both(state)
         values = np.sqrt(len(self._actuation.lower) + 1.0) * rho * sigma[:, -1] / sigma[:, 0]
@@ -349,7 +328,7 @@ class UnilateralDexterity(_Unilateral):
         return self._result(status, values, values >= least)
 
 
-class ForceAmplification(_Unilateral):
+class ForceAmplification(_Unilateral[ForceAmplificationOptions]):
     """Bound of the norm of the tensions per unit wrench; see the module.
 
     Infinite without wrench closure, where the status is INFEASIBLE.
@@ -364,10 +343,6 @@ class ForceAmplification(_Unilateral):
         STATUS,
         Column("force_amplification", "float64", "", "norm of tensions per unit wrench"),
     )
-
-    def __init__(self, dynamics: Dynamics, options: ForceAmplificationOptions) -> None:
-        super().__init__(dynamics, options)
-        self.options = options
 
     def _answer(self, q: Array, state: BatchState) -> Results:
         status, rho, sigma = self._both(state)

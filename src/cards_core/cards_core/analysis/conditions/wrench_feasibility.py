@@ -239,7 +239,7 @@ class DynamicFeasibleOptions(WrenchFeasibleOptions):
     )
 
 
-class _Contained(PointCondition):
+class _Contained(PointCondition[WrenchFeasibleOptions]):
     """Base: is R within W?
 
     Raises:
@@ -249,9 +249,8 @@ class _Contained(PointCondition):
     def __init__(
         self, dynamics: Dynamics, options: WrenchFeasibleOptions, least: float = 0.0
     ) -> None:
-        actuation = Actuation(dynamics)
-        super().__init__(dynamics, actuation)
-        self.options = options
+        super().__init__(dynamics, options)
+        actuation = self._actuation
         self._least = least
         self._required = RequiredSet(dynamics, actuation, options)
         self._scale = actuation.scale(options.characteristic_length)
@@ -383,7 +382,7 @@ class StaticOptions(Options):
     )
 
 
-class Static(PointCondition):
+class Static(PointCondition[StaticOptions]):
     """Whether there are tensions within the limits with ``-L'f = G`` (and ligaments in G).
 
     The residual is ``min |S (-L'f - G)|``, the distance of G from what the muscles can make, by
@@ -397,8 +396,7 @@ class Static(PointCondition):
     name = "static"
 
     def __init__(self, dynamics: Dynamics, options: StaticOptions) -> None:
-        super().__init__(dynamics, Actuation(dynamics))
-        self.options = options
+        super().__init__(dynamics, options)
         unit = self._actuation.unit(options.characteristic_length)
         self.columns = (STATUS, Column("residual", "float64", unit, "smallest |-L'f - G|"))
         self._scale = self._actuation.scale(options.characteristic_length)

@@ -114,7 +114,7 @@ def run_on_dask(job: bytes, tasks: Iterable[Task], scheduler: Any) -> Generator[
     mine = not isinstance(scheduler, distributed.Client)
     try:
         if mine:
-            _check_reachable(scheduler)
+            check_reachable(scheduler)
             client = distributed.Client(scheduler, timeout=CONNECT_TIMEOUT, set_as_default=False)
         else:
             client = scheduler
@@ -142,16 +142,16 @@ def _distributed() -> Any:
     return distributed
 
 
-def _check_reachable(address: str) -> None:
+def check_reachable(address: str) -> None:
     """Connect once: Dask itself asks again and again, and complains when it gives up.
 
     Raises:
         OSError: Nothing listens at that address.
-        ValueError: It is no address.
+        ValueError: It is not an address.
     """
     parts = urlsplit(address if "://" in address else f"tcp://{address}")
     if parts.scheme not in ("tcp", "tls", "ws", "wss") or not parts.hostname or not parts.port:
-        raise ValueError("no address of a scheduler")
+        raise ValueError("not the address of a scheduler")
     with socket.create_connection((parts.hostname, parts.port), CONNECT_TIMEOUT):
         pass
 

@@ -200,11 +200,7 @@ class Chain:
                 old = self.contacts[i]
                 new, _ = self._single(i, *self._neighbours(i, p, q))
                 self.contacts[i] = new
-                if (old is None) != (new is None):
-                    movement = np.inf
-                elif old is not None and new is not None:
-                    step = max(_distance(old.start, new.start), _distance(old.end, new.end))
-                    movement = max(movement, step / obstacle.surface.size)
+                movement = max(movement, _moved(old, new) / obstacle.surface.size)
             if movement < SWEEP_TOLERANCE:
                 break
 
@@ -264,11 +260,7 @@ class Chain:
                 )
                 old, new = first_guesses[i], found[0] if found else None
                 first_guesses[i] = new
-                if (old is None) != (new is None):
-                    movement = np.inf
-                elif old is not None and new is not None:
-                    step = max(_distance(old.start, new.start), _distance(old.end, new.end))
-                    movement = max(movement, step / obstacle.surface.size)
+                movement = max(movement, _moved(old, new) / obstacle.surface.size)
             if movement < SWEEP_TOLERANCE:
                 break
         return first_guesses
@@ -351,6 +343,13 @@ def path_length(p: Vector3, q: Vector3, geodesic: Geodesic) -> float:
         geodesic: The arc on the surface.
     """
     return _distance(p, geodesic.start) + geodesic.length + _distance(geodesic.end, q)
+
+
+def _moved(old: Geodesic | Guess | None, new: Geodesic | Guess | None) -> float:
+    """Return how far an end of a contact moved; infinite where it is new or gone."""
+    if old is None or new is None:
+        return 0.0 if old is new else math.inf
+    return max(_distance(old.start, new.start), _distance(old.end, new.end))
 
 
 def _distance(a: Vector3, b: Vector3) -> float:
