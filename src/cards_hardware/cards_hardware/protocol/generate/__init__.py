@@ -14,7 +14,7 @@ from pathlib import Path
 from cards_hardware.protocol.generate import c_codec, golden
 
 FRAMES = ("cobs.h", "crc32.h", "frame.h", "cobs.c", "crc32.c", "frame.c")
-"""Files of the firmware that make frames, and take bytes apart; behind ``protocol.h``."""
+"""Files of the firmware that make frames, and take bytes apart."""
 
 
 def files() -> dict[str, str]:
@@ -33,7 +33,8 @@ def host_frames() -> str:
     The package is installed without the firmware; what makes frames there makes them here.
     """
     core = checkout() / "firmware" / "core"
-    texts = [c_codec.header(), *((core / name).read_text(encoding="utf-8") for name in FRAMES)]
+    of_firmware = ((core / name).read_text(encoding="utf-8") for name in FRAMES)
+    texts = [c_codec.line_header(), *of_firmware]
     lines = [
         line
         for text in texts
@@ -41,9 +42,8 @@ def host_frames() -> str:
         if not line.startswith('#include "') and line != c_codec.NOTICE.rstrip()
     ]
     sources = ", ".join(FRAMES)
-    return (
-        f"{c_codec.NOTICE}\n/* firmware/core: protocol.h, {sources} */\n" + "\n".join(lines) + "\n"
-    )
+    title = f"/* firmware/core: a part of protocol.h, {sources} */"
+    return "\n".join([c_codec.NOTICE, title, *lines, ""])
 
 
 def checkout() -> Path:

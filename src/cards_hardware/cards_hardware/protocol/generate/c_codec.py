@@ -42,13 +42,15 @@ _USE = """\
 """
 
 
+_INCLUDES = "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n"
+
+
 def header() -> str:
     """Return the text of ``protocol.h``."""
     parts = [
         NOTICE,
         "/* Muscle Link Protocol: messages, their fields and what the numbers mean. */\n"
-        "#ifndef MLP_PROTOCOL_H\n#define MLP_PROTOCOL_H\n\n"
-        "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n",
+        f"#ifndef MLP_PROTOCOL_H\n#define MLP_PROTOCOL_H\n\n{_INCLUDES}",
         _constants(),
         *(_enumeration(item) for item in enums.ENUMS),
         _types(),
@@ -60,6 +62,11 @@ def header() -> str:
         "#endif\n",
     ]
     return "\n".join(parts)
+
+
+def line_header() -> str:
+    """Return what a line needs of ``protocol.h``: sizes, states and types, without messages."""
+    return "\n".join([_INCLUDES, _constants(), _enumeration(enums.State), _types()])
 
 
 def _constants() -> str:
