@@ -25,13 +25,7 @@ def add_build(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     from cards_core.tensegrity.units import LENGTHS
 
-    parser = subparsers.add_parser(
-        "build",
-        help="build a tensegrity from a YAML file",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = subparsers.add_parser("build", description=__doc__, epilog=EXAMPLES)
     add = parser.add_argument
     add("file", type=Path, help="structure file, in NASA's format or ours")
     text = "write model.sdf and model.config there; without it nothing is written"

@@ -35,10 +35,8 @@ def add_edit(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "edit",
-        help="draw, wrap and tune the muscles of a robot in the browser",
         description="Draw, wrap and tune the muscles of a robot in the browser.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add(

@@ -21,13 +21,7 @@ They fit recording.mcap of a run and the running robot.
 
 def add_layout(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "layout",
-        help="layout files of Foxglove and PlotJuggler for a robot",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = subparsers.add_parser("layout", description=__doc__, epilog=EXAMPLES)
     add = parser.add_argument
     add("robot", help="see ./cards models, or the path of one")
     add(

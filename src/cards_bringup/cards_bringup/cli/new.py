@@ -25,13 +25,7 @@ NAME = "NAME"
 
 def add_new(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "new",
-        help="create a small robot that moves at once, to edit",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = subparsers.add_parser("new", description=__doc__, epilog=EXAMPLES)
     add = parser.add_argument
     add("name", help="of the robot, and of its folder")
     text = "folder that gets the robot's folder (default: the current one)"
