@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
@@ -65,12 +64,7 @@ class _Drawn:
             self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop drawing."""
         if self._bar is not None:
             self._bar.stop()
@@ -104,15 +98,10 @@ class RunProgress(_Drawn):
         self._waiting.start()
         return super().__enter__()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop drawing."""
         self._waiting.cancel()
-        super().__exit__(kind, error, trace)
+        super().__exit__()
 
     def _say_waiting(self) -> None:
         if self._moves or self._quiet:
