@@ -270,6 +270,21 @@ def _words(error: Exception) -> str:
     raise error
 
 
+def add_output_option(
+    parser: argparse.ArgumentParser, metavar: str, text: str, **settings: Any
+) -> None:
+    """Add ``-o``, which is called ``--out`` and ``--output``, too.
+
+    Args:
+        parser: The command's.
+        metavar: What is written: ``FILE`` or ``DIR``.
+        text: Help.
+        settings: More of those of ``add_argument``.
+    """
+    names = ("-o", "--out", "--output")
+    parser.add_argument(*names, dest="output", metavar=metavar, help=text, **settings)
+
+
 def print_columns(rows: Sequence[Sequence[str]]) -> None:
     """Print rows of cells, the same number in each, in columns as wide as their longest cell."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cards_bringup.cli import controller_export, robot_export
+from cards_bringup.cli import add_output_option, controller_export, robot_export
 from cards_bringup.option_types import Number
 
 IMPORT_TEXT = "``./cards import``: convert a robot of another program to SDF with muscles."
@@ -91,13 +91,10 @@ def add_export(subparsers: Any) -> None:
     formats = (*robot_export.FORMATS, "latex", "markdown", "python", "controller")
     parser.add_argument("format", choices=formats)
     parser.add_argument("robot", help="name under models/, or the path of an SDF file")
-    parser.add_argument(
-        "-o",
-        "--out",
-        "--output",
-        dest="output",
-        metavar="FILE",
-        help="default: the terminal; of caspr: the folder that gets the robot's, of controller: "
+    add_output_option(
+        parser,
+        "FILE",
+        "default: the terminal; of caspr: the folder that gets the robot's, of controller: "
         "its folder, both required",
     )
     parser.add_argument(
