@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
@@ -36,7 +35,7 @@ class _Drawn:
 
     Args:
         title: What runs.
-        columns: Columns of the bar.
+        columns: Columns between the bar and the remaining time.
         total: Where the bar ends; None if that is not known.
         quiet: Show nothing.
         fields: First values of further fields that columns show.
@@ -56,7 +55,13 @@ class _Drawn:
         self._begin = self._line = time.monotonic()
         self._bar: Progress | None = None
         if not quiet and sys.stderr.isatty():
-            self._bar = Progress(*columns, console=Console(stderr=True))
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                *columns,
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )
             self._task = self._bar.add_task(title, total=total, **fields)
 
     def __enter__(self) -> Self:
@@ -65,15 +70,22 @@ class _Drawn:
             self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop drawing."""
         if self._bar is not None:
             self._bar.stop()
+
+    @property
+    def _seconds(self) -> float:
+        return time.monotonic() - self._begin
+
+    def _show(self, text: str, **values: Any) -> None:
+        """Move the bar to its new values; without one, print a text behind the title if due."""
+        if self._bar is not None:
+            self._bar.update(self._task, **values)
+        elif not self._quiet and (now := time.monotonic()) - self._line >= LINE_PERIOD:
+            self._line = now
+            print(f"{self._title}: {text}", file=sys.stderr)
 
 
 class RunProgress(_Drawn):
@@ -88,11 +100,8 @@ class RunProgress(_Drawn):
     def __init__(self, title: str, total: float, *, quiet: bool = False) -> None:
         self._total = total
         columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
             TextColumn("{task.completed:6.2f} s" + (f" of {total:.2f} s" if total else "")),
             TimeElapsedColumn(),
-            TimeRemainingColumn(),
         )
         super().__init__(title, columns, total or None, quiet=quiet)
         self._moves = False
@@ -104,15 +113,10 @@ class RunProgress(_Drawn):
         self._waiting.start()
         return super().__enter__()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop drawing."""
         self._waiting.cancel()
-        super().__exit__(kind, error, trace)
+        super().__exit__()
 
     def _say_waiting(self) -> None:
         if self._moves or self._quiet:
@@ -132,16 +136,9 @@ class RunProgress(_Drawn):
                 self._bar.update(self._task, description=self._title)
         if not self._moves:
             return
-        if self._bar is not None:
-            self._bar.update(self._task, completed=sim_time)
-        elif not self._quiet and (now := time.monotonic()) - self._line >= LINE_PERIOD:
-            self._line = now
-            of_total = f" of {self._total:.1f}" if self._total else ""
-            print(
-                f"{self._title}: {sim_time:.1f}{of_total} s simulated in "
-                f"{now - self._begin:.0f} s",
-                file=sys.stderr,
-            )
+        of_total = f" of {self._total:.1f}" if self._total else ""
+        text = f"{sim_time:.1f}{of_total} s simulated in {self._seconds:.0f} s"
+        self._show(text, completed=sim_time)
 
 
 class CountProgress(_Drawn):
@@ -158,32 +155,19 @@ class CountProgress(_Drawn):
     def __init__(self, title: str, unit: str, *, quiet: bool = False) -> None:
         self._unit = unit
         self._first: int | None = None
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            _RateColumn(unit),
-            TimeRemainingColumn(),
-        )
+        columns = (MofNCompleteColumn(), _RateColumn(unit))
         super().__init__(title, columns, None, quiet=quiet)
 
     def update(self, done: int, total: int) -> None:
         """Show that ``done`` of ``total`` are done; the first call sets the start of the rate."""
-        now = time.monotonic()
         if self._first is None:
-            self._first, self._begin = done, now
+            self._first, self._begin = done, time.monotonic()
             if self._bar is not None:
                 self._bar.reset(self._task, total=total, completed=done, first=done)
-        if self._bar is not None:
-            self._bar.update(self._task, completed=done, total=total)
-        elif not self._quiet and now - self._line >= LINE_PERIOD:
-            self._line = now
-            rate = (done - self._first) / max(now - self._begin, 1e-9)
-            left = f", {(total - done) / rate:.0f} s left" if rate > 0.0 else ""
-            print(
-                f"{self._title}: {done} of {total} {self._unit}, {rate:.0f} per second{left}",
-                file=sys.stderr,
-            )
+        rate = (done - self._first) / max(self._seconds, 1e-9)
+        left = f", {(total - done) / rate:.0f} s left" if rate > 0.0 else ""
+        text = f"{done} of {total} {self._unit}, {rate:.0f} per second{left}"
+        self._show(text, completed=done, total=total)
 
 
 class BestProgress(_Drawn):
@@ -200,12 +184,9 @@ class BestProgress(_Drawn):
     def __init__(self, title: str, unit: str, *, quiet: bool = False) -> None:
         self._unit = unit
         columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
             MofNCompleteColumn(),
             TextColumn("best {task.fields[best]}"),
             TimeElapsedColumn(),
-            TimeRemainingColumn(),
         )
         super().__init__(title, columns, None, quiet=quiet, best="-")
 
@@ -217,15 +198,8 @@ class BestProgress(_Drawn):
             total: Number of all.
             best: Best score so far.
         """
-        if self._bar is not None:
-            self._bar.update(self._task, completed=done, total=total, best=f"{best:.4g}")
-        elif not self._quiet and (now := time.monotonic()) - self._line >= LINE_PERIOD:
-            self._line = now
-            print(
-                f"{self._title}: {done} of {total} {self._unit} in {now - self._begin:.0f} s, "
-                f"best {best:.4g}",
-                file=sys.stderr,
-            )
+        text = f"{done} of {total} {self._unit} in {self._seconds:.0f} s, best {best:.4g}"
+        self._show(text, completed=done, total=total, best=f"{best:.4g}")
 
 
 class ShareProgress(_Drawn):
@@ -237,22 +211,12 @@ class ShareProgress(_Drawn):
     """
 
     def __init__(self, title: str, *, quiet: bool = False) -> None:
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-        )
+        columns = (TaskProgressColumn(), TimeElapsedColumn())
         super().__init__(title, columns, 1.0, quiet=quiet)
 
     def update(self, share: float) -> None:
         """Show that a share, from 0 to 1, is done."""
-        if self._bar is not None:
-            self._bar.update(self._task, completed=share)
-        elif not self._quiet and (now := time.monotonic()) - self._line >= LINE_PERIOD:
-            self._line = now
-            print(f"{self._title}: {share:.0%} in {now - self._begin:.0f} s", file=sys.stderr)
+        self._show(f"{share:.0%} in {self._seconds:.0f} s", completed=share)
 
 
 class _RateColumn(ProgressColumn):

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self
 
 from cards_core.exit_codes import ExitCode
@@ -206,12 +206,7 @@ class CompileProgress:
             self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop drawing."""
         if self._bar is not None:
             self._bar.stop()

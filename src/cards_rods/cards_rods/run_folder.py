@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -24,16 +23,10 @@ from cards_core.typing import Array
 from cards_rods.rod_simulation import LOG_NAME
 from cards_rods.summary import Log, RodRun, summarise
 from cards_viz.colors import ACTUAL, DESIRED, ERROR, LINE_COLORS, nice_ceiling
-from cards_viz.plots.drawing import STYLE, TENSION_COLORMAP, labelled, save, thin
+from cards_viz.plots.drawing import TENSION_COLORMAP, labelled, save, styled_figure, thin
 
 COORDINATES = (("x", "mm"), ("y", "mm"), ("z", "mm"), ("rx", "deg"), ("ry", "deg"), ("rz", "deg"))
 """Name and unit of the plate's coordinates in plots: change since the start."""
-
-
-def _figure(width: float, height: float, title: str) -> Figure:
-    figure = Figure(figsize=(width, height), layout="constrained")
-    figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
-    return figure
 
 
 def plot_plate(log: Log, title: str) -> Figure:
@@ -44,8 +37,7 @@ def plot_plate(log: Log, title: str) -> Figure:
     first = poses[0].reshape(4, 4)
     actual, told = _changes(poses, first), _changes(targets, first)
     told[inverse < 0.5] = np.nan
-    with mpl.rc_context(STYLE):
-        figure = _figure(10.0, 6.6, title)
+    with styled_figure(10.0, 6.6, title) as figure:
         axes = figure.subplots(3, 2, sharex=True)
         for i, (name, unit) in enumerate(COORDINATES):
             axis: Axes = axes[i % 3, i // 3]
@@ -80,8 +72,7 @@ def plot_joints(log: Log, robot: RodRobot, title: str) -> Figure:
     forces = np.linalg.norm(bases.reshape(len(time), -1, 6)[..., :3], axis=-1)
     turning = all(limb.base.kind is BaseKind.REVOLUTE for limb in robot.limbs)
     factor, unit = (180.0 / np.pi, "deg") if turning else (1e3, "mm")
-    with mpl.rc_context(STYLE):
-        figure = _figure(10.0, 5.6, title)
+    with styled_figure(10.0, 5.6, title) as figure:
         over, under = figure.subplots(2, 1, sharex=True)
         for i, name in enumerate(robot.joint_names):
             color = LINE_COLORS[i % len(LINE_COLORS)]
@@ -101,8 +92,7 @@ def plot_stability(log: Log, title: str) -> Figure:
         log["time"], log["min_eigenvalue"], log["start_eigenvalue"], log["held"]
     )
     share = least / start
-    with mpl.rc_context(STYLE):
-        figure = _figure(10.0, 3.2, title)
+    with styled_figure(10.0, 3.2, title) as figure:
         axis = figure.subplots()
         axis.plot(time, share, color=ACTUAL, label="smallest eigenvalue over that of the start")
         axis.axhline(0.0, color=ERROR, lw=1.2, ls="--", label="collapse")
@@ -122,8 +112,7 @@ def plot_stability(log: Log, title: str) -> Figure:
 def plot_step_time(log: Log, title: str) -> Figure:
     """Plot the distribution of the duration of steps that solved something."""
     values = log["step_us"][(log["substeps"] > 0.0) & (log["step_us"] > 0.0)]
-    with mpl.rc_context(STYLE):
-        figure = _figure(7.0, 3.2, title)
+    with styled_figure(7.0, 3.2, title) as figure:
         axis = figure.subplots()
         if not values.size:
             axis.text(0.5, 0.5, "nothing moved", ha="center", transform=axis.transAxes)
@@ -161,8 +150,7 @@ def plot_shapes(
     top = nice_ceiling(float(np.max([one.curvature.max() for _, one, _ in found], initial=1e-6)))
     corners = np.array([limb.tip.joint_pose[:3, 3] for limb in robot.limbs])
     corners = corners[np.argsort(np.arctan2(*(corners - corners.mean(axis=0))[:, 1::-1].T))]
-    with mpl.rc_context(STYLE):
-        figure = _figure(4.2 * len(found), 4.6, title)
+    with styled_figure(4.2 * len(found), 4.6, title) as figure:
         for i, (caption, one, pose) in enumerate(found):
             axis = figure.add_subplot(1, len(found), i + 1, projection="3d")
             axis.set_title(caption)

@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any, Self
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -119,12 +118,7 @@ class NodeThread:
         """Wait until the loop has ended by itself."""
         self._thread.join(PATIENCE)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 

@@ -111,7 +111,9 @@ class Parser(argparse.ArgumentParser):
     passes_on = False
 
     def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **{"allow_abbrev": False, **settings})
+        # descriptions and examples are broken into lines already
+        layout = argparse.RawDescriptionHelpFormatter
+        super().__init__(*args, **{"allow_abbrev": False, "formatter_class": layout, **settings})
         self._negative_number_matcher = re.compile(r"^-\.?\d")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -178,7 +180,6 @@ def make_parser(command: str | None = None, words: Sequence[str] = ()) -> argpar
         prog="./cards",
         description="Cable-driven robot design and simulation: cables, tendons, muscles, rods.",
         epilog=EXAMPLES + exit_codes(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"cards {version()}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -267,6 +268,21 @@ def _words(error: Exception) -> str:
         case OSError():
             return str(error.strerror or error)
     raise error
+
+
+def add_output_option(
+    parser: argparse.ArgumentParser, metavar: str, text: str, **settings: Any
+) -> None:
+    """Add ``-o``, which is called ``--out`` and ``--output``, too.
+
+    Args:
+        parser: The command's.
+        metavar: What is written: ``FILE`` or ``DIR``.
+        text: Help.
+        settings: More of those of ``add_argument``.
+    """
+    names = ("-o", "--out", "--output")
+    parser.add_argument(*names, dest="output", metavar=metavar, help=text, **settings)
 
 
 def print_columns(rows: Sequence[Sequence[str]]) -> None:

@@ -36,13 +36,7 @@ DEFAULT_ROBOT = "roboy_arm"
 
 def add_bench(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "bench",
-        help="measure the model update, the muscles, the QP, the control loop, the analyses",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = subparsers.add_parser("bench", description=__doc__, epilog=EXAMPLES)
     parser.add_argument("what", choices=CHOICES)
     parser.add_argument(
         "--robot",

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cards_bringup.cli import print_columns
+from cards_bringup.cli import add_output_option, print_columns
 from cards_core.exit_codes import ExitCode
 
 EXAMPLES = """examples:
@@ -25,17 +25,11 @@ def add_build(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     from cards_core.tensegrity.units import LENGTHS
 
-    parser = subparsers.add_parser(
-        "build",
-        help="build a tensegrity from a YAML file",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = subparsers.add_parser("build", description=__doc__, epilog=EXAMPLES)
     add = parser.add_argument
     add("file", type=Path, help="structure file, in NASA's format or ours")
     text = "write model.sdf and model.config there; without it nothing is written"
-    add("-o", "--out", "--output", dest="output", type=Path, metavar="DIR", help=text)
+    add_output_option(parser, "DIR", text, type=Path)
     text = "of the lengths in files in NASA's format, which do not say it (default cm)"
     add("--unit", choices=tuple(LENGTHS), default="cm", help=text)
     add("--force", action="store_true", help="replace an existing model")

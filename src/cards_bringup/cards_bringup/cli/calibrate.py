@@ -33,13 +33,7 @@ SECONDS, CHECK_SECONDS = Number(at_least=0.2, at_most=60.0), Number(at_least=0.2
 
 def add_calibrate(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "calibrate",
-        help="set zero points of a real robot's sensors",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = subparsers.add_parser("calibrate", description=__doc__, epilog=EXAMPLES)
     add = parser.add_argument
     add("robot", help="see ./cards models")
     add("--port", default="", help="serial port; several boards: A,B (default: of the layout)")

@@ -35,14 +35,12 @@ def add_check(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "check",
-        help="check whether a robot with muscles can be controlled",
         description=(
             "Whether a robot with muscles is fit to be controlled over a working range: rank "
             "of L, "
             "wrench closure, static equilibrium, moment arms, inertias, limits."
         ),
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("robot", help="name under models/, or the path of an SDF file")

@@ -27,10 +27,8 @@ def add_compare(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "compare",
-        help="two runs of one robot in the same figures",
         description="Two runs of one robot in the same figures, and how much they differ.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("run_a", type=Path, metavar="RUN_A", help="run folder, e.g. of ./cards demo --out RUN_A")

@@ -41,13 +41,7 @@ PARAMETER_COLUMNS = ("parameter", "unit", "range", "default", "live", "meaning")
 
 def add_controllers(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "controllers",
-        help="list the controllers, or parameters of one",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = subparsers.add_parser("controllers", description=__doc__, epilog=EXAMPLES)
     parser.add_argument("kind", nargs="?", metavar="KIND", help="show the parameters of this one")
     parser.add_argument(
         "--robot",

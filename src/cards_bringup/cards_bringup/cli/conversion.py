@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cards_bringup.cli import controller_export, robot_export
+from cards_bringup.cli import add_output_option, controller_export, robot_export
 from cards_bringup.option_types import Number
 
 IMPORT_TEXT = "``./cards import``: convert a robot of another program to SDF with muscles."
@@ -25,13 +25,7 @@ IMPORT_EXAMPLES = """examples:
 
 def add_import(subparsers: Any) -> None:
     """Declare ``import`` and its arguments."""
-    parser = subparsers.add_parser(
-        "import",
-        help="convert a robot of another program to SDF",
-        description=IMPORT_TEXT,
-        epilog=IMPORT_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = subparsers.add_parser("import", description=IMPORT_TEXT, epilog=IMPORT_EXAMPLES)
     from cards_bringup.importers import IMPORTERS
 
     what = "; ".join(f"{name}: {text}" for name, (_, text) in IMPORTERS.items())
@@ -54,9 +48,7 @@ def add_compile(subparsers: Any) -> None:
     """Declare ``compile`` and its arguments."""
     from cards_model_compiler.command import add_arguments
 
-    parser = subparsers.add_parser(
-        "compile", help="turn a robot into native code, with a report", description=COMPILE_TEXT
-    )
+    parser = subparsers.add_parser("compile", description=COMPILE_TEXT)
     add_arguments(parser, "./cards compile")
 
 
@@ -94,22 +86,15 @@ def add_export(subparsers: Any) -> None:
 
     listed = "\n".join(f"  {name:<9} {item.text}" for name, item in QUANTITIES.items())
     parser = subparsers.add_parser(
-        "export",
-        help="a robot in another format, or its equations",
-        description=EXPORT_TEXT,
-        epilog=EXPORT_EXAMPLES + listed,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "export", description=EXPORT_TEXT, epilog=EXPORT_EXAMPLES + listed
     )
     formats = (*robot_export.FORMATS, "latex", "markdown", "python", "controller")
     parser.add_argument("format", choices=formats)
     parser.add_argument("robot", help="name under models/, or the path of an SDF file")
-    parser.add_argument(
-        "-o",
-        "--out",
-        "--output",
-        dest="output",
-        metavar="FILE",
-        help="default: the terminal; of caspr: the folder that gets the robot's, of controller: "
+    add_output_option(
+        parser,
+        "FILE",
+        "default: the terminal; of caspr: the folder that gets the robot's, of controller: "
         "its folder, both required",
     )
     parser.add_argument(

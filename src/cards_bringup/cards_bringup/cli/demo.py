@@ -38,13 +38,7 @@ SIMULATORS = ("mujoco", "gazebo", "auto")
 
 def add_demo(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "demo",
-        help="move a robot: simulator, controller, view, run folder",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = subparsers.add_parser("demo", description=__doc__, epilog=EXAMPLES)
     add = parser.add_argument
     add("robot", nargs="?", default="roboy_arm", help="see ./cards models (default: %(default)s)")
     add(

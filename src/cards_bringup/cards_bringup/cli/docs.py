@@ -21,13 +21,7 @@ error. The first use installs Sphinx into the environment (75 MB).
 
 def add_docs(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "docs",
-        help="build the documentation as a site",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = subparsers.add_parser("docs", description=__doc__, epilog=EXAMPLES)
     add = parser.add_argument
     text = "folder of the site (default: runs/docs)"
     add("-o", "--out", type=Path, metavar="DIR", default=Path("runs", "docs"), help=text)

@@ -22,13 +22,7 @@ COLORS = {"OK": "\033[32m", "WARN": "\033[33m", "FAIL": "\033[31m"}
 
 def add_doctor(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "doctor",
-        help="check this machine and report what is missing",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = subparsers.add_parser("doctor", description=__doc__, epilog=EXAMPLES)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from cards_bringup.cli import add_output_option
 from cards_bringup.cli.signals import ended_by_signals
 from cards_bringup.option_types import WholeNumber
 
@@ -35,10 +36,8 @@ def add_edit(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "edit",
-        help="draw, wrap and tune the muscles of a robot in the browser",
         description="Draw, wrap and tune the muscles of a robot in the browser.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add(
@@ -46,15 +45,7 @@ def add_edit(subparsers: Any) -> None:
         help="name under models/, or the path of an SDF file, or of a URDF, which is imported "
         "into a folder beside it",
     )
-    add(
-        "-o",
-        "--out",
-        "--output",
-        dest="output",
-        type=Path,
-        metavar="FILE",
-        help="SDF file that Save writes (the robot's own)",
-    )
+    add_output_option(parser, "FILE", "SDF file that Save writes (the robot's own)", type=Path)
     add("--force", action="store_true", help="Save may replace that file; a copy is kept")
     add("--model", metavar="NAME", help="which model of a world with several")
     kept = parser.add_mutually_exclusive_group().add_argument

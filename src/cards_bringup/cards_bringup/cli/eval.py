@@ -26,13 +26,7 @@ J: linear, then angular velocity of the frame in world axes, per unit qd."""
 
 def add_eval(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "eval",
-        help="M, C, G, l, L, J and tensions of a robot at one state",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = subparsers.add_parser("eval", description=__doc__, epilog=EXAMPLES)
     parser.add_argument("robot", help="name under models/, or the path of an SDF file")
     parser.add_argument("--q", help="coordinates, comma separated (default: home)")
     parser.add_argument("--qd", help="velocities (default: zero)")

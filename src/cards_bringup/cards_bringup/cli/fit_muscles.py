@@ -48,13 +48,7 @@ nearest; 2 it could not run; 130 Ctrl-C: the best so far is kept.
 
 def add_fit_muscles(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "fit-muscles",
-        help="move via points so that moment arms, lengths, torques, closure are as wanted",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = subparsers.add_parser("fit-muscles", description=__doc__, epilog=EXAMPLES)
     add = parser.add_argument
     add("robot", nargs="?", help="name under models/, or the path of an SDF file")
     add("specification", nargs="?", type=Path, metavar="SPEC.yaml", help="what is wanted")

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from cards_bringup.cli import add_output_option
 from cards_core.exit_codes import ExitCode
 
 EXAMPLES = """examples:
@@ -21,25 +22,11 @@ They fit recording.mcap of a run and the running robot.
 
 def add_layout(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "layout",
-        help="layout files of Foxglove and PlotJuggler for a robot",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = subparsers.add_parser("layout", description=__doc__, epilog=EXAMPLES)
     add = parser.add_argument
     add("robot", help="see ./cards models, or the path of one")
-    add(
-        "-o",
-        "--out",
-        "--output",
-        dest="output",
-        type=Path,
-        metavar="DIR",
-        default=Path(),
-        help="folder for the files (default: the current one)",
-    )
+    text = "folder for the files (default: the current one)"
+    add_output_option(parser, "DIR", text, type=Path, default=Path())
     add("--force", action="store_true", help="replace layouts that are there")
     add("--json", action="store_true", help="print the files and their topics as JSON")
     parser.set_defaults(run=run)

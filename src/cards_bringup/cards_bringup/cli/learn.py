@@ -50,13 +50,7 @@ likewise."""
 
 def add_learn(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "learn",
-        help="learn a gait by trials in the simulator",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = subparsers.add_parser("learn", description=__doc__, epilog=EXAMPLES)
     add = parser.add_argument
     add(
         "what",

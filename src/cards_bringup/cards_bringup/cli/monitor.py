@@ -28,13 +28,7 @@ RATE = Number(at_least=0.5, at_most=60.0)
 
 def add_monitor(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "monitor",
-        help="monitor a real robot: muscles, temperatures, faults",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = subparsers.add_parser("monitor", description=__doc__, epilog=EXAMPLES)
     add = parser.add_argument
     add("robot", nargs="?", help="for names and limits, see ./cards models")
     add("--port", help="serial port instead of topics; several boards: A,B")

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from cards_bringup.cli import add_output_option
 from cards_core.exit_codes import ExitCode
 
 EXAMPLES = """examples:
@@ -25,26 +26,10 @@ NAME = "NAME"
 
 def add_new(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "new",
-        help="create a small robot that moves at once, to edit",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    add("name", help="of the robot, and of its folder")
+    parser = subparsers.add_parser("new", description=__doc__, epilog=EXAMPLES)
+    parser.add_argument("name", help="of the robot, and of its folder")
     text = "folder that gets the robot's folder (default: the current one)"
-    add(
-        "-o",
-        "--out",
-        "--output",
-        dest="output",
-        type=Path,
-        metavar="DIR",
-        default=Path(),
-        help=text,
-    )
+    add_output_option(parser, "DIR", text, type=Path, default=Path())
     parser.set_defaults(run=run)
 
 

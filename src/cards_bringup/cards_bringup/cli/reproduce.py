@@ -43,13 +43,7 @@ Experiments of your own: docs/reproduce.md"""
 
 def add_reproduce(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "reproduce",
-        help="repeat experiments of papers, published results beside ours",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = subparsers.add_parser("reproduce", description=__doc__, epilog=EXAMPLES)
     add = parser.add_argument
     add("what", nargs="*", metavar="PAPER[.EXPERIMENT]", help="what to run (default: list all)")
     place = parser.add_mutually_exclusive_group()

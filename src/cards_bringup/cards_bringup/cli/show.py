@@ -25,10 +25,8 @@ def add_show(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "show",
-        help="a robot, a recorded run or two of them in the browser",
         description="A robot, a recorded run, or two runs side by side in the browser.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("what", metavar="WHAT", help="run folder, e.g. of ./cards demo --out, or a robot")

@@ -42,13 +42,7 @@ what was done."""
 
 def add_soak(subparsers: Any) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "soak",
-        help="put random faults into running systems, and judge what they do",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = subparsers.add_parser("soak", description=__doc__, epilog=EXAMPLES)
     add = parser.add_argument
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(

@@ -58,11 +58,9 @@ def add_test(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "test",
-        help="run the tests",
         usage="./cards test [-h] [--dev] [pytest arguments ...]",
         description=__doc__,
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--dev", action="store_true", help="let pytest keep its cache")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)

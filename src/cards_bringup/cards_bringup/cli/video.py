@@ -25,10 +25,8 @@ def add_video(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
         "video",
-        help="a film of a recorded run",
         description="Write a film of a recorded run of a robot with muscles: MP4, WebM or GIF.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("run_folder", metavar="RUN", help="run folder, e.g. of ./cards demo --out")

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self, TypeAlias
 
 from cards_bringup.nodes.supervisor import ProcessFailedError
@@ -58,12 +58,7 @@ class RunInterrupts:
                 self._old[number] = signal.signal(number, self._handle)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Restore the previous handlers."""
         for number, handler in self._old.items():
             signal.signal(number, handler)

@@ -10,7 +10,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -22,7 +21,7 @@ from cards_learning.experiment import Experiment
 from cards_learning.folder import RunFolder
 from cards_learning.trial import TrialResult
 from cards_viz.colors import ACTUAL, DESIRED
-from cards_viz.plots.drawing import STYLE, save
+from cards_viz.plots.drawing import save, styled_figure
 
 PAGE = "report.html"
 
@@ -190,8 +189,7 @@ def _scores_figure(trials: Sequence[TrialResult]) -> Figure:
     numbers = np.array([trial.number for trial in trials])
     scores = np.array([trial.score for trial in trials])
     good = np.array([trial.state == "done" for trial in trials])
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 3.4), layout="constrained")
+    with styled_figure(10.0, 3.4) as figure:
         axis = figure.subplots()
         axis.plot(numbers[good], scores[good], ".", ms=3.0, color=ACTUAL, alpha=0.5)
         axis.plot(numbers[~good], scores[~good], "x", ms=4.0, color=DESIRED)
@@ -203,8 +201,7 @@ def _scores_figure(trials: Sequence[TrialResult]) -> Figure:
 
 def _yield_figure(trials: Sequence[TrialResult]) -> Figure:
     scores = np.sort([trial.score for trial in trials])[::-1]
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 3.0), layout="constrained")
+    with styled_figure(10.0, 3.0) as figure:
         axis = figure.subplots()
         axis.step(scores, np.arange(1, scores.size + 1), where="pre", color=ACTUAL)
         axis.set_yscale("log")
@@ -215,8 +212,7 @@ def _yield_figure(trials: Sequence[TrialResult]) -> Figure:
 
 def _cost_figure(trials: Sequence[TrialResult]) -> Figure:
     good = [trial for trial in trials if trial.state == "done"]
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 3.4), layout="constrained")
+    with styled_figure(10.0, 3.4) as figure:
         axis = figure.subplots()
         axis.plot(
             _means(good, "distance"),
@@ -241,8 +237,7 @@ def _parameters_figure(experiment: Experiment, trials: Sequence[TrialResult]) ->
     shares = (np.array([trial.values for trial in ranked]) - space.low) / space.span
     named = [i for i, name in enumerate(space.names) if "[" not in name]
     others = [i for i, name in enumerate(space.names) if "[" in name]
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 3.2), layout="constrained")
+    with styled_figure(10.0, 3.2) as figure:
         left, right = figure.subplots(1, 2, width_ratios=(1, 2))
         for row, share in reversed(list(enumerate(shares))):
             color, size = (DESIRED, 4.0) if row else (ACTUAL, 6.0)

@@ -10,7 +10,7 @@ import socket
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self
 
 from cards_core.errors import CardsError
@@ -69,12 +69,7 @@ class RosDomain:
         """Return the domain."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Release the domain."""
         self._mark.close()
         os.close(self._descriptor)
@@ -131,12 +126,7 @@ class RosListener(ABC):
         self._executor.add_node(self._node)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Leave the network."""
         self._executor.shutdown()
         self._node.destroy_node()

@@ -10,10 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from cards_bringup.benchmarks.paper import (
     DURATION,
@@ -29,7 +27,7 @@ from cards_core.dynamics import Dynamics, make_dynamics
 from cards_core.robot.model import Robot
 from cards_core.typing import Array, Backend
 from cards_viz.colors import ACTUAL, DESIRED, LINE_COLORS
-from cards_viz.plots.drawing import STYLE
+from cards_viz.plots.drawing import styled_figure
 
 FILE = "curves.npz"
 """What `save_curves` leaves in the folder of a run."""
@@ -179,8 +177,7 @@ def curve_plot(what: str, runs: Mapping[str, FinishedRun], titles: Mapping[str, 
         runs: Finished run of each robot, at most four.
         titles: Title of each robot's chart, by the same names.
     """
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 5.6), layout="constrained")
+    with styled_figure(10.0, 5.6) as figure:
         axes = figure.subplots(2, 2).flat
         for axis, (robot, run) in zip(axes, runs.items(), strict=True):
             draw = _draw_grid if what in CONDITIONS else _draw_curves

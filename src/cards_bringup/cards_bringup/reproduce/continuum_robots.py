@@ -12,9 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
 
 from cards_bringup.benchmarks.rods import TILL_ROBOT, till_path
 from cards_bringup.reproduce.experiment import (
@@ -35,7 +33,7 @@ from cards_core.rods.tracking.initial_search import home_equilibrium
 from cards_core.spatial import axis_rotation
 from cards_core.typing import Array
 from cards_viz.colors import ACTUAL, DESIRED, LINE_COLORS
-from cards_viz.plots.drawing import STYLE
+from cards_viz.plots.drawing import styled_figure
 
 PAPER = Paper("001", "A Gazebo simulator for continuum parallel robots", "Gotelli2022")
 
@@ -168,9 +166,7 @@ def length_outcome(runs: Mapping[str, FinishedRun]) -> Outcome:
     """Evaluate the lengths at two poses."""
     values: dict[str, float] = {}
     table: dict[str, Any] = {"rod": list(range(1, 7))}
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 3.4), layout="constrained")
-        figure.suptitle("Lengths of the rods", x=0.01, ha="left", fontweight="bold")
+    with styled_figure(10.0, 3.4, "Lengths of the rods") as figure:
         axes = figure.subplots(1, len(runs))
         for axis, (run, finished) in zip(axes, runs.items(), strict=True):
             words, _, theirs = LENGTHS[run]
@@ -269,8 +265,7 @@ def path_outcome(runs: Mapping[str, FinishedRun]) -> Outcome:
     for end, row in (("start", 0), ("end", -1)):
         values |= {f"{end}.length_{i}": float(q) for i, q in enumerate(lengths[row], 1)}
     way = np.arange(len(lengths))
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.0, 3.4), layout="constrained")
+    with styled_figure(7.0, 3.4) as figure:
         axis = figure.subplots()
         for i in range(3):
             axis.plot(way, lengths[:, i], color=LINE_COLORS[i], label=f"rods {i + 1}, {i + 4}")
@@ -435,8 +430,7 @@ def robot_outcome(runs: Mapping[str, FinishedRun]) -> Outcome:
         for robot, run in runs.items()
         for name in ("min_eigenvalue", "way_back")
     }
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 5.0), layout="constrained")
+    with styled_figure(10.0, 5.0) as figure:
         for place, (robot, run) in enumerate(runs.items(), 1):
             axis = figure.add_subplot(2, 5, place)
             axis.set_title(ROBOTS[robot], loc="left")

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -36,7 +35,7 @@ from cards_bringup.reproduce.experiment import (
 )
 from cards_core.formats import load
 from cards_viz.colors import ACTUAL, DESIRED
-from cards_viz.plots.drawing import STYLE
+from cards_viz.plots.drawing import styled_figure
 
 PAPER = Paper("004", "Generalised model compilation in CASPR", "Chan")
 
@@ -252,9 +251,7 @@ LIGHT = {"published": ("#cfcfcf", DESIRED), "ours": ("#b9cfe8", ACTUAL)}
 def _bars(title: str, groups: Mapping[str, list[Any]], series: tuple[str, ...]) -> Figure:
     """Draw a chart for each group: four bars for each robot."""
     colors = [*LIGHT["published"], *LIGHT["ours"]]
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 3.6), layout="constrained")
-        figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+    with styled_figure(10.0, 3.6, title) as figure:
         axes = figure.subplots(1, len(groups), squeeze=False)[0]
         places = np.arange(len(ROBOTS))
         for axis, (label, rows) in zip(axes, groups.items(), strict=True):

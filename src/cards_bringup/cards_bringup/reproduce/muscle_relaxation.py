@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
@@ -25,7 +24,7 @@ from cards_bringup.reproduce.experiment import (
 from cards_bringup.reproduce.relaxation_run import RelaxationRun, relaxation_run
 from cards_core.typing import Array
 from cards_viz.colors import ACTUAL, DESIRED
-from cards_viz.plots.drawing import STYLE
+from cards_viz.plots.drawing import styled_figure
 
 PAPER = Paper(
     "002",
@@ -95,9 +94,7 @@ def _compared(
     lines: Mapping[str, Sequence[float]] | None = None,
 ) -> Figure:
     """Plot quantities over time, one above the other, of runs with and without relaxation."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 0.9 + 1.9 * len(rows)), layout="constrained")
-        figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+    with styled_figure(10.0, 0.9 + 1.9 * len(rows), title) as figure:
         axes = figure.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0]
         for axis, (label, values) in zip(axes, rows.items(), strict=True):
             for name, run in runs.items():
@@ -387,9 +384,7 @@ def desk_outcome(runs: Mapping[str, FinishedRun]) -> Outcome:
         for name in (WITHOUT, WITH):
             table[f"|T| {name}, seed {seed} [N]"] = [each(name, x, norm)[row] for x in states]
         table[f"motion, with, seed {seed} [rad]"] = [each(WITH, x, moved)[row] for x in states]
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 3.4), layout="constrained")
-        figure.suptitle("Hands with a box on a desk", x=0.01, ha="left", fontweight="bold")
+    with styled_figure(10.0, 3.4, "Hands with a box on a desk") as figure:
         axes = figure.subplots(1, 2)
         places = np.array(list(states))
         for shift, name in ((-0.2, WITHOUT), (0.2, WITH)):

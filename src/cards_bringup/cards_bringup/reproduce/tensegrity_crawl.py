@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
@@ -26,7 +25,7 @@ from cards_core.robot.terrain import height_function, read_terrain
 from cards_core.robot.terrain_place import level_under
 from cards_core.typing import Array
 from cards_viz.colors import ACTUAL, DESIRED
-from cards_viz.plots.drawing import STYLE
+from cards_viz.plots.drawing import styled_figure
 
 PAPER = Paper(
     "003",
@@ -133,8 +132,7 @@ def crawl_outcome(runs: Mapping[str, FinishedRun]) -> Outcome:
 
 
 def _length_figure(found: Mapping[str, SpineRun], values: Mapping[str, float]) -> Figure:
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 4.6), layout="constrained")
+    with styled_figure(10.0, 4.6) as figure:
         above, below = figure.subplots(2, 1, sharex=True)
         for (name, run), color in zip(found.items(), (ACTUAL, DESIRED), strict=True):
             rows = run.time <= 20.0
@@ -152,8 +150,7 @@ def _length_figure(found: Mapping[str, SpineRun], values: Mapping[str, float]) -
 
 
 def _way_figure(found: Mapping[str, SpineRun]) -> Figure:
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 3.0), layout="constrained")
+    with styled_figure(10.0, 3.0) as figure:
         axis = figure.subplots()
         for (name, run), color in zip(found.items(), (ACTUAL, DESIRED), strict=True):
             middle = run.places.mean(axis=1)
@@ -187,8 +184,7 @@ def _side_figure(run: SpineRun, setup: Setup) -> Figure:
     terrain = read_terrain(setup["simulator"]["terrain"])
     level = level_under(terrain, run.robot)
     height = height_function(terrain)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 3.6), layout="constrained")
+    with styled_figure(10.0, 3.6) as figure:
         axes = figure.subplots(2, 1, sharex=True)
         for axis, time in zip(axes, (run.time[0], run.time[-1]), strict=True):
             row = run.row(float(time))
@@ -318,8 +314,7 @@ def turn_outcome(runs: Mapping[str, FinishedRun]) -> Outcome:
 
 def _turn_figure(found: Mapping[str, SpineRun]) -> Figure:
     names = ("left", "straight", "right")
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 5.4), layout="constrained")
+    with styled_figure(10.0, 5.4) as figure:
         axes = figure.subplots(3, 1, sharex=True, sharey=True)
         for axis, name in zip(axes, names, strict=True):
             run = found[name]
@@ -339,8 +334,7 @@ def _turn_figure(found: Mapping[str, SpineRun]) -> Figure:
 
 
 def _rear_figure(found: Mapping[str, SpineRun]) -> Figure:
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 4.6), layout="constrained")
+    with styled_figure(10.0, 4.6) as figure:
         axes = figure.subplots(2, 1)
         for axis, name in zip(axes, ("straight", "rear"), strict=True):
             run = found[name]

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -31,7 +30,7 @@ from cards_bringup.reproduce.gait_run import (
 from cards_bringup.reproduce.tensegrity_crawl import PAPER
 from cards_core.typing import Array
 from cards_viz.colors import ACTUAL, DESIRED
-from cards_viz.plots.drawing import STYLE
+from cards_viz.plots.drawing import styled_figure
 
 GAIT: dict[str, Any] = {
     "robot": "tetrahedral_6",
@@ -138,8 +137,7 @@ def _distance_table(found: Mapping[str, Ensemble]) -> dict[str, list[Any]]:
 
 def _distance_figure(groups: Sequence[Array], names: Sequence[str]) -> Figure:
     """Draw pairs of ensembles, with feedback and without, by what they ran on."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 3.2), layout="constrained")
+    with styled_figure(10.0, 3.2) as figure:
         axis = figure.subplots()
         for i, group in enumerate(groups):
             text, color = BOTH[i % 2]
@@ -255,8 +253,7 @@ def switch_outcome(runs: Mapping[str, FinishedRun]) -> Outcome:
 
 def _switch_figure(table: Mapping[str, Array], switch: float) -> Figure:
     time, *shown = table
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 5.0), layout="constrained")
+    with styled_figure(10.0, 5.0) as figure:
         axes = figure.subplots(len(shown), 1, sharex=True)
         for axis, name in zip(axes, shown, strict=True):
             axis.plot(table[time], table[name], color=ACTUAL)
@@ -318,8 +315,7 @@ def block_outcome(runs: Mapping[str, FinishedRun]) -> Outcome:
 
 
 def _block_figure(feedback: Array, alone: Array) -> Figure:
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 3.2), layout="constrained")
+    with styled_figure(10.0, 3.2) as figure:
         axis = figure.subplots()
         place = np.arange(1, len(feedback) + 1)
         for shift, values, (text, color) in zip((-0.2, 0.2), (feedback, alone), BOTH, strict=True):
@@ -385,8 +381,7 @@ def goal_outcome(runs: Mapping[str, FinishedRun]) -> Outcome:
 
 
 def _goal_figure(found: Mapping[str, Ensemble]) -> Figure:
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 3.2), layout="constrained")
+    with styled_figure(10.0, 3.2) as figure:
         axis = figure.subplots()
         for i, ((name, one), color) in enumerate(
             zip(found.items(), (ACTUAL, "#66a61e", DESIRED), strict=True)
@@ -428,8 +423,7 @@ def slope_outcome(runs: Mapping[str, FinishedRun]) -> Outcome:
 
 
 def _slope_figure(found: Mapping[str, Ensemble]) -> Figure:
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 2.4), layout="constrained")
+    with styled_figure(10.0, 2.4) as figure:
         axis = figure.subplots()
         for row, one in enumerate(found.values()):
             uphill = np.nan_to_num(one.of_measure("towards_goal"), nan=0.0)
@@ -472,8 +466,7 @@ def gait_outcome(runs: Mapping[str, FinishedRun]) -> Outcome:
 
 
 def _gait_figure(values: Mapping[str, float]) -> Figure:
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 3.0), layout="constrained")
+    with styled_figure(10.0, 3.0) as figure:
         axes = figure.subplots(1, 2)
         place = np.arange(len(GAITS))
         for axis, key, column, unit in zip(
@@ -545,8 +538,7 @@ def random_outcome(runs: Mapping[str, FinishedRun]) -> Outcome:
 
 
 def _random_figure(distances: Array) -> Figure:
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 2.8), layout="constrained")
+    with styled_figure(10.0, 2.8) as figure:
         axis = figure.subplots()
         axis.hist(distances, bins=40, color=ACTUAL)
         axis.axvline(SHORT, color="#444444", ls="--", lw=1.0, label=f"{SHORT:.0f} cm")

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -29,7 +28,7 @@ from cards_bringup.reproduce.spine_run import SpineRun, missing_pattern, spine_r
 from cards_bringup.reproduce.tensegrity_crawl import PAPER
 from cards_core.typing import Array
 from cards_viz.colors import ACTUAL, DESIRED
-from cards_viz.plots.drawing import STYLE
+from cards_viz.plots.drawing import styled_figure
 
 TOOLKIT = "NTRTsim of 2020 (commit 0443cbd5, Bullet 2.82, sequential impulses), run for this"
 
@@ -185,8 +184,7 @@ def _tension_figure(
     """Plot the tensions of both joints over a time, and a force if there is one."""
     rows = slice(run.row(span[0]), run.row(span[1]))
     count = 2 if force is None else 3
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 1.2 + 2.0 * count), layout="constrained")
+    with styled_figure(10.0, 1.2 + 2.0 * count) as figure:
         axes = figure.subplots(
             count, 1, sharex=True, height_ratios=[2.0, 2.0, *([1.0] * (count - 2))]
         )
@@ -209,8 +207,7 @@ def _tension_figure(
 
 def _bar_figure(ours: Array, toolkit: Sequence[float]) -> Figure:
     """Plot largest tensions as bars beside the toolkit's."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 3.2), layout="constrained")
+    with styled_figure(10.0, 3.2) as figure:
         axis = figure.subplots()
         places = np.arange(len(NAMES)) + (np.arange(len(NAMES)) >= 6)
         axis.bar(places - 0.2, toolkit, 0.38, color=DESIRED, label="NTRTsim")
@@ -227,8 +224,7 @@ def _bar_figure(ours: Array, toolkit: Sequence[float]) -> Figure:
 
 def _place_figure(run: SpineRun) -> Figure:
     """Plot the displacement of the middle along the body axis."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 2.4), layout="constrained")
+    with styled_figure(10.0, 2.4) as figure:
         axis = figure.subplots()
         middle = -100.0 * run.places.mean(axis=1)[:, 1]
         axis.plot(run.time, middle - middle[0], color=ACTUAL)
@@ -357,8 +353,7 @@ def step_outcome(runs: Mapping[str, FinishedRun]) -> Outcome:
 
 def _step_figure(found: Mapping[str, SpineRun]) -> Figure:
     colors = ("#222222", "#d95f02", "#1f5fa6", "#66a61e")
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 3.2), layout="constrained")
+    with styled_figure(10.0, 3.2) as figure:
         axis = figure.subplots()
         for (name, run), color in zip(found.items(), colors, strict=True):
             rows = slice(run.row(28.0), run.row(47.0))
@@ -455,8 +450,7 @@ def design_outcome(runs: Mapping[str, FinishedRun]) -> Outcome:
 
 
 def _error_figure(errors: Mapping[str, float]) -> Figure:
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 1.8), layout="constrained")
+    with styled_figure(10.0, 1.8) as figure:
         axis = figure.subplots()
         bars = axis.barh(list(errors)[::-1], list(errors.values())[::-1], 0.6, color=ACTUAL)
         axis.bar_label(bars, fmt="%.1f %%", padding=4)

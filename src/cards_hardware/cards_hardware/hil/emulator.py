@@ -31,7 +31,6 @@ import tty
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self
 
 from cards_core.errors import UnknownNameError
@@ -240,16 +239,11 @@ class Emulator:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.start()
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Switch the board off; only the folder given by the caller stays."""
         self._end(kill=False)
         if self._pty is not None:

@@ -16,7 +16,6 @@ import tty
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self
 
 import numpy as np
@@ -86,12 +85,7 @@ class Relay:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop, and close both ends."""
         self._stop.set()
         self._thread.join(2.0)

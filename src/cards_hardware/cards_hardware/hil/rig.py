@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from cards_core.errors import DescriptionError
@@ -143,7 +142,7 @@ class Rig:
         try:
             self._start()
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
@@ -259,12 +258,7 @@ class Rig:
         self.last_status = self.status() or self.last_status
         return self.last_status
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop everything; nothing is left behind but logs."""
         try:
             self._stack.close()

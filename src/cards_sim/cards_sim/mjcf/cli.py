@@ -8,10 +8,11 @@ from collections.abc import Sequence
 
 from cards_core.formats.imports.command import (
     Progress,
-    add_name_option,
     add_output_options,
     import_command,
+    importer_parser,
     nonempty,
+    number_type,
 )
 from cards_core.formats.imports.model import ImportedModel
 from cards_sim.mjcf.actuators import TENSION
@@ -26,7 +27,6 @@ examples:
 
 The folder DIR/<name> gets model.sdf, model.config, meshes, import_report.md and
 import_report.json. See docs/import_mujoco.md.
-exit codes: 0 done (warnings are in the report), 2 it cannot be imported, 130 Ctrl-C
 """
 
 
@@ -53,16 +53,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the importer's options."""
-    parser = argparse.ArgumentParser(
-        prog="cards import mjcf",
-        description="Import a robot from MuJoCo's XML: SDF with muscles, meshes, and a report "
+    parser = importer_parser(
+        "mjcf",
+        "Import a robot from MuJoCo's XML: SDF with muscles, meshes, and a report "
         "that says what was left out and how far muscles differ.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        EXAMPLES,
     )
     parser.add_argument("file", type=nonempty, metavar="FILE", help="MJCF file")
     add_output_options(parser)
-    add_name_option(parser)
     parser.add_argument(
         "--keyframe",
         type=nonempty,
@@ -74,7 +72,9 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--tension-max",
-        type=_tension,
+        type=number_type(
+            float, lambda value: 0.0 < value < 1e9, ": expected a number above 0, in N"
+        ),
         default=TENSION,
         metavar="N",
         help=f"largest tension of actuators without a limit (default {TENSION:g})",
@@ -83,16 +83,6 @@ def make_parser() -> argparse.ArgumentParser:
         "--all-tendons", action="store_true", help="tendons that nothing pulls are cables, too"
     )
     return parser
-
-
-def _tension(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"'{text}': expected a number above 0, in N")
-    return value
 
 
 if __name__ == "__main__":

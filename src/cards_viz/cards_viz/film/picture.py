@@ -10,7 +10,6 @@ import importlib
 import math
 import os
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any, Self
 
 import mujoco
@@ -95,12 +94,7 @@ class Pictures:
         """Return the pictures."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Let go of the context of OpenGL."""
         self.close()
 

@@ -17,7 +17,7 @@ from cards_core.analysis.robot_check import RobotCheck
 from cards_core.analysis.status import PointStatus
 from cards_core.typing import Array
 from cards_viz.colors import LINE_COLORS
-from cards_viz.plots.drawing import STYLE, thin
+from cards_viz.plots.drawing import STYLE, styled_figure, thin
 
 SHARE_BINS = 10
 """Intervals of a coordinate over which shares of poses are counted."""
@@ -277,8 +277,7 @@ def robot_check(result: RobotCheck, positions: Sequence[str]) -> Figure:
     named = [list(positions).index(c) if c in positions else None for c in result.coordinates]
     columns = [i for i in varied if i in named] or varied
     rows = max(len(result.coordinates), len(columns), 1)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(11.0, 0.8 + 2.1 * rows), layout="constrained")
+    with styled_figure(11.0, 0.8 + 2.1 * rows) as figure:
         figure.suptitle(
             f"{result.robot}: {'fit' if result.fit else 'unfit'}, {len(result.q)} poses",
             x=0.01,

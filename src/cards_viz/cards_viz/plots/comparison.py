@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from cards_core.typing import Array
 from cards_viz.colors import LINE_COLORS
-from cards_viz.plots.drawing import STYLE, labelled, thin
+from cards_viz.plots.drawing import labelled, styled_figure, thin
 
 RUN_COLORS = (LINE_COLORS[0], LINE_COLORS[1])
 """Colours of the two runs."""
@@ -43,9 +43,7 @@ def overview(charts: Sequence[tuple[str, str, Pair]], labels: Sequence[str], tit
         labels: Of the runs.
         title: Of the figure.
     """
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 1.1 + 1.8 * len(charts)), layout="constrained")
-        figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+    with styled_figure(10.0, 1.1 + 1.8 * len(charts), title) as figure:
         axes = figure.subplots(len(charts), 1, sharex=True, squeeze=False)[:, 0]
         for axis, (name, unit, pair) in zip(axes, charts, strict=True):
             _draw(axis, pair, None)
@@ -73,9 +71,9 @@ def entries(
     """
     columns = min(COLUMNS, len(names))
     rows = math.ceil(len(names) / columns)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(max(2.3 * columns, 6.0), 1.1 + 1.5 * rows), layout="constrained")
-        figure.suptitle(labelled(name.capitalize(), unit), x=0.01, ha="left", fontweight="bold")
+    with styled_figure(
+        max(2.3 * columns, 6.0), 1.1 + 1.5 * rows, labelled(name.capitalize(), unit)
+    ) as figure:
         axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
         for i, axis in enumerate(axes):
             if i >= len(names):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,22 @@ TENSION_COLORMAP = ListedColormap(colors(np.linspace(0.0, 1.0, 256)) / 255.0, na
 
 MAX_POINTS = 2500
 """More points than this cannot be seen in a plot; longer series are thinned."""
+
+
+@contextlib.contextmanager
+def styled_figure(width: float, height: float, title: str | None = None) -> Iterator[Figure]:
+    """Make a figure in the house style, which holds for what is drawn within the block.
+
+    Args:
+        width: [in].
+        height: [in].
+        title: Bold, above everything on the left.
+    """
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        if title is not None:
+            figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+        yield figure
 
 
 def thin(time: Array, *series: Array) -> list[Array]:

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from cards_core.typing import Array
 from cards_viz.colors import ACTUAL, DESIRED, ERROR, LINE_COLORS, nice_ceiling
 from cards_viz.labels import Labels, by_state, split_state, state_title, state_unit
-from cards_viz.plots.drawing import STYLE, TENSION_COLORMAP, labelled, thin
+from cards_viz.plots.drawing import STYLE, TENSION_COLORMAP, labelled, styled_figure, thin
 
 
 def tracking(
@@ -44,9 +44,7 @@ def tracking(
     largest = np.abs(error).max(axis=0, initial=0.0, where=np.isfinite(error))
     time, desired, actual, error = thin(time, desired, actual, error)
     rows = max(desired.shape[1], error.shape[1], 1)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 1.0 + 1.65 * rows), layout="constrained")
-        figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+    with styled_figure(10.0, 1.0 + 1.65 * rows, title) as figure:
         axes = figure.subplots(rows, 2, sharex=True, squeeze=False)
         for i in range(desired.shape[1]):
             axes[i, 0].plot(time, desired[:, i], color=DESIRED, lw=3.0, label="desired")
@@ -225,9 +223,7 @@ def efforts(time: Array, values: Array, names: Sequence[str], limits: Array) -> 
     time, values = thin(time, values)
     if len(names) > MOST_NAMES:
         return _effort_map(time, values, names, limits)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 1.0 + 1.6 * len(names)), layout="constrained")
-        figure.suptitle("Efforts of joint motors", x=0.01, ha="left", fontweight="bold")
+    with styled_figure(10.0, 1.0 + 1.6 * len(names), "Efforts of joint motors") as figure:
         axes = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
         for i, (axis, name, limit) in enumerate(zip(axes, names, limits, strict=True)):
             _line(axis, time, values[:, i], name, i)
@@ -248,9 +244,7 @@ def _effort_map(time: Array, values: Array, names: Sequence[str], limits: Array)
     peaks = np.abs(values).max(axis=0, initial=0.0)
     whole = np.where(np.isfinite(limits) & (limits > 0.0), limits, np.maximum(peaks, 1e-12))
     k = len(names)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 1.5 + 0.14 * k), layout="constrained")
-        figure.suptitle("Efforts of joint motors", x=0.01, ha="left", fontweight="bold")
+    with styled_figure(10.0, 1.5 + 0.14 * k, "Efforts of joint motors") as figure:
         axis = figure.subplots()
         if len(time) > 1:
             image = axis.pcolormesh(
@@ -301,9 +295,7 @@ def muscle_lengths(time: Array, values: Array, names: Sequence[str]) -> Figure:
     """
     time, values = thin(time, values)
     m = values.shape[1]
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 5.6), layout="constrained")
-        figure.suptitle("Muscle lengths", x=0.01, ha="left", fontweight="bold")
+    with styled_figure(10.0, 5.6, "Muscle lengths") as figure:
         over, under = figure.subplots(2, 1, sharex=True)
         _lines(over, time, values, names)
         _lines(under, time, 1e3 * (values - values[0]), names)
@@ -338,9 +330,7 @@ def loop_time(loop_us: Array, period_us: float | None) -> Figure:
         period_us: Time between two states, the deadline of a step, [us]; None if unknown.
     """
     values = loop_us[np.isfinite(loop_us) & (loop_us > 0.0)]
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.0, 3.4), layout="constrained")
-        figure.suptitle("Duration of a controller step", x=0.01, ha="left", fontweight="bold")
+    with styled_figure(7.0, 3.4, "Duration of a controller step") as figure:
         axis = figure.subplots()
         if not values.size:
             axis.text(0.5, 0.5, "no durations recorded", ha="center", transform=axis.transAxes)
@@ -378,9 +368,7 @@ def actuator_states(time: Array, values: Array, names: Sequence[str]) -> Figure:
     time, values = thin(time, values)
     groups = by_state(names)
     muscles = list(dict.fromkeys(split_state(name)[0] for name in names))
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 1.0 + 2.2 * len(groups)), layout="constrained")
-        figure.suptitle("Actuator states", x=0.01, ha="left", fontweight="bold")
+    with styled_figure(10.0, 1.0 + 2.2 * len(groups), "Actuator states") as figure:
         axes = figure.subplots(len(groups), 1, sharex=True, squeeze=False)[:, 0]
         for axis, (state, columns) in zip(axes, groups.items(), strict=True):
             name, factor = state_unit(state)
@@ -411,9 +399,7 @@ def signals(
         names: Name of a signal to the names of its entries, length k.
         units: Name of a signal to the unit it is shown in and the factor to that unit.
     """
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.0, 1.0 + 2.6 * len(series)), layout="constrained")
-        figure.suptitle("Signals of the controller", x=0.01, ha="left", fontweight="bold")
+    with styled_figure(10.0, 1.0 + 2.6 * len(series), "Signals of the controller") as figure:
         axes = figure.subplots(len(series), 1, sharex=True, squeeze=False)[:, 0]
         for axis, (name, values) in zip(axes, series.items(), strict=True):
             unit, factor = units[name]
@@ -441,9 +427,7 @@ def latencies(series: Mapping[str, tuple[Array, Array]], title: str = "Latency")
         series: Name to time [s] and delay [ms], each of shape (K,).
         title: Of the figure.
     """
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(9.0, 1.2 + 2.2 * max(1, len(series))), layout="constrained")
-        figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+    with styled_figure(9.0, 1.2 + 2.2 * max(1, len(series)), title) as figure:
         axes = figure.subplots(
             max(1, len(series)), 2, squeeze=False, gridspec_kw={"width_ratios": (2.2, 1.0)}
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
@@ -16,7 +15,7 @@ from cards_core.dynamics.interface import Dynamics
 from cards_core.robot.elements import WORLD, Cylinder
 from cards_core.tensegrity.statics import Modes
 from cards_core.typing import Array
-from cards_viz.plots.drawing import STYLE, TENSION_COLORMAP
+from cards_viz.plots.drawing import TENSION_COLORMAP, styled_figure
 
 RODS = "#30363d"
 """Colour of bodies."""
@@ -40,9 +39,7 @@ def prestress(dynamics: Dynamics, q: Array, tensions: Array, title: str) -> Figu
         tensions: f, shape (m,), [N].
         title: Of the figure.
     """
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(6.4, 5.4), layout="constrained")
-        figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+    with styled_figure(6.4, 5.4, title) as figure:
         axes: Any = figure.add_subplot(projection="3d")
         rods, cables = segments(dynamics, q)
         _frame(axes, np.vstack([rods, cables]))
@@ -71,9 +68,7 @@ def modes(dynamics: Dynamics, q: Array, found: Modes, title: str, *, count: int 
     everything = np.vstack(rest)
     size = float(np.ptp(everything.reshape(-1, 3), axis=0).max())
     tangent = TangentSpace(dynamics.tree)
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(3.4 * COLUMNS, 0.6 + 3.3 * rows), layout="constrained")
-        figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+    with styled_figure(3.4 * COLUMNS, 0.6 + 3.3 * rows, title) as figure:
         for k in range(count):
             axes: Any = figure.add_subplot(rows, COLUMNS, k + 1, projection="3d")
             shape = found.shapes[:, k]

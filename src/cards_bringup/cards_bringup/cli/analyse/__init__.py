@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 from collections.abc import Sequence
 from typing import Any
@@ -59,7 +58,6 @@ def add_analyse(subparsers: Any, words: Sequence[str] = ()) -> None:
         help="kinematics, tensions, stiffness, workspaces",
         description="Questions about a robot: kinematics, tensions, stiffness, workspaces.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     asked = next((word for word in words if word in KINDS), None)

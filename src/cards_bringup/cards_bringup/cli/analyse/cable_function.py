@@ -38,11 +38,7 @@ DEFAULT_SAMPLES = 1000
 def add_cable_function(subparsers: Any) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
-        "cable-function",
-        help="what each muscle is for",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "cable-function", help="what each muscle is for", description=__doc__, epilog=EXAMPLES
     )
     add = parser.add_argument
     add("robot", help="name under models/, or the path of an SDF file")

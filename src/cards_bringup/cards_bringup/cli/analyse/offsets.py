@@ -39,7 +39,6 @@ def add_offsets(subparsers: Any) -> None:
         help="offsets of length sensors from unknown poses",
         description=TEXT,
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("robot", help="name under models/, or the path of an SDF file")

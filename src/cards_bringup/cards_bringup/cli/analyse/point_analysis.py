@@ -107,11 +107,7 @@ def make_parser(subparsers: Any, kind: str, text: str, *, doc: str, examples: st
         The `argparse.ArgumentParser` with ``robot``, ``--out``, ``--json`` and ``--quiet``.
     """
     parser = subparsers.add_parser(
-        kind,
-        help=text,
-        description=doc.replace("``", ""),
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        kind, help=text, description=doc.replace("``", ""), epilog=examples
     )
     parser.add_argument("robot", help="name under models/, or the path of an SDF file")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help=f"write {kind}.npz, .csv, .png")

@@ -77,7 +77,6 @@ def _parser(subparsers: Any, kind: str, text: str) -> Any:
         help=text,
         description=f"Bodies that cables hold: {text}.",
         epilog=PRESTRESS_EXAMPLES if kind == "prestress" else MODES_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("robot", metavar="FILE|ROBOT", help="structure file (.yaml), model name, or SDF file")

@@ -43,7 +43,6 @@ def add_workspace(subparsers: Any) -> None:
         help="where a condition holds; robots of rods: plate poses on a grid",
         description=__doc__,
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("robot", nargs="?", help="name under models/, or the path of an SDF file")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,10 +18,11 @@ from cards_core.formats.cad.report import candidate_section, feature_data
 from cards_core.formats.cad.worker import TOLERANCE
 from cards_core.formats.imports.command import (
     Progress,
-    add_name_option,
     add_output_options,
     import_command,
+    importer_parser,
     nonempty,
+    number_type,
     run_command,
 )
 from cards_core.formats.imports.model import ImportedModel
@@ -38,25 +38,22 @@ examples:
 
 The folder DIR/<name> gets model.sdf, model.config, the meshes, import_report.md and
 import_report.json. See docs/import_cad.md, and docs/tutorial_cad.md to begin with.
-exit codes: 0 done (warnings are in the report), 2 it cannot be imported, 130 Ctrl-C
 """
 
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the importer's options."""
-    parser = argparse.ArgumentParser(
-        prog="cards import cad",
-        description="Import a robot from a CAD assembly, STEP or FreeCAD: links with mass and "
+    parser = importer_parser(
+        "cad",
+        "Import a robot from a CAD assembly, STEP or FreeCAD: links with mass and "
         "inertia from volume and material, meshes, joints, muscles from names of frames and "
         "points, and a report that says what was recognised and what to answer.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        EXAMPLES,
     )
     parser.add_argument(
         "assembly", metavar="ASSEMBLY", nargs="?", help="a .step, .stp, .FCStd or .sdf file"
     )
     add_output_options(parser)
-    add_name_option(parser)
     parser.add_argument(
         "--config", type=nonempty, metavar="FILE", help="YAML: joints, materials, muscles"
     )
@@ -74,7 +71,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--tolerance",
-        type=_tolerance,
+        type=number_type(float, lambda value: 1e-6 <= value <= 0.1, ": expected 1e-6 to 0.1 [m]"),
         default=TOLERANCE,
         metavar="T",
         help=f"largest distance of a mesh from its surface, in m (default {TOLERANCE:g})",
@@ -86,16 +83,6 @@ def make_parser() -> argparse.ArgumentParser:
         "--materials", action="store_true", help="list materials and their densities"
     )
     return parser
-
-
-def _tolerance(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 1e-6 <= value <= 0.1:
-        raise argparse.ArgumentTypeError(f"'{text}': expected 1e-6 to 0.1 [m]")
-    return value
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -132,9 +119,7 @@ def _import(options: argparse.Namespace, progress: Progress) -> ImportedModel:
 def _propose(options: argparse.Namespace) -> int:
     target = Path(options.propose)
     check_new(target, force=options.force)
-    with Progress(
-        active=not options.quiet and not options.json and sys.stderr.isatty()
-    ) as progress:
+    with Progress(options) as progress:
         found = recognise(
             options.assembly,
             config=options.config,

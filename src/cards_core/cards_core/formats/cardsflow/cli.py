@@ -10,11 +10,12 @@ from cards_core.formats.cardsflow.importer import import_cardsflow
 from cards_core.formats.cardsflow.muscles import TENSION
 from cards_core.formats.imports.command import (
     Progress,
-    add_name_option,
     add_output_options,
     add_package_option,
     import_command,
+    importer_parser,
     nonempty,
+    number_type,
 )
 from cards_core.formats.imports.finishing import add_choices
 from cards_core.formats.imports.model import ImportedModel, with_name
@@ -28,7 +29,6 @@ examples:
 
 The folder DIR/<name> gets model.sdf, model.config, meshes, import_report.md and
 import_report.json. See docs/import_cardsflow.md.
-exit codes: 0 done (warnings are in the report), 2 it cannot be imported, 130 Ctrl-C
 """
 
 
@@ -43,17 +43,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the importer's options."""
-    parser = argparse.ArgumentParser(
-        prog="cards import cardsflow",
-        description="Import a robot of CARDSflow or Roboy: SDF 1.5 to 1.8 with muscles in "
+    parser = importer_parser(
+        "cardsflow",
+        "Import a robot of CARDSflow or Roboy: SDF 1.5 to 1.8 with muscles in "
         "cardsflow.xml or in a plugin. Masses and inertias are checked and repaired, meshes "
         "copied; a report says what was changed.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        EXAMPLES,
     )
     parser.add_argument("robot", metavar="ROBOT", help="folder of the robot, or its SDF file")
     add_output_options(parser)
-    add_name_option(parser)
     parser.add_argument(
         "--muscles",
         type=nonempty,
@@ -65,7 +63,9 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--tension",
-        type=_newtons,
+        type=number_type(
+            float, lambda value: 0.0 <= value <= 1e6, " (expected: a tension of 0 to 1e6 N)"
+        ),
         nargs=2,
         default=TENSION,
         metavar=("MIN", "MAX"),
@@ -74,16 +74,6 @@ def make_parser() -> argparse.ArgumentParser:
     add_package_option(parser)
     add_choices(parser)
     return parser
-
-
-def _newtons(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value <= 1e6:
-        raise argparse.ArgumentTypeError(f"'{text}' (expected: a tension of 0 to 1e6 N)")
-    return value
 
 
 def _read(options: argparse.Namespace, progress: Progress) -> ImportedModel:

@@ -15,7 +15,9 @@ from cards_core.formats.imports.command import (
     Progress,
     add_output_options,
     import_robot,
+    importer_parser,
     nonempty,
+    number_type,
     run_command,
 )
 
@@ -28,7 +30,6 @@ examples:
 
 The folder DIR/<name> gets model.sdf, model.config, trajectories.yaml, import_report.md and
 import_report.json. See docs/caspr.md.
-exit codes: 0 done (warnings are in the report), 2 it cannot be imported, 130 Ctrl-C
 """
 
 
@@ -46,20 +47,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the importer's options."""
-    parser = argparse.ArgumentParser(
-        prog="cards import caspr",
-        description="Import a robot from CASPR's XML files: SDF with muscles, trajectories, and a "
+    parser = importer_parser(
+        "caspr",
+        "Import a robot from CASPR's XML files: SDF with muscles, trajectories, and a "
         "report that says what was changed and whether the cables can do what the trajectories "
         "ask for.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        EXAMPLES,
     )
     parser.add_argument(
         "folder",
         metavar="FOLDER",
         help="folder of the robot, its *_bodies.xml, or with --list a folder above many robots",
     )
-    add_output_options(parser)
+    add_output_options(parser, named=False)
     parser.add_argument(
         "--cable-set", type=nonempty, metavar="S", help="cable set to attach (default: the file's)"
     )
@@ -69,22 +69,14 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="list the robots below FOLDER")
     parser.add_argument(
         "--samples",
-        type=_samples,
+        type=number_type(
+            int, lambda value: value == 0 or 2 <= value <= 100_000, ": expected 0, or 2 to 100000"
+        ),
         default=SAMPLES,
         metavar="N",
         help=f"times per trajectory at which feasibility is checked (default {SAMPLES}, 0: none)",
     )
     return parser
-
-
-def _samples(text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = -1
-    if value < 0 or value == 1 or value > 100_000:
-        raise argparse.ArgumentTypeError(f"'{text}': expected 0, or 2 to 100000")
-    return value
 
 
 def _import(options: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ The module of an importer's command has ``make_parser()`` and ``main(argv)``;
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import shlex
 import sys
@@ -23,6 +24,11 @@ from cards_core.formats.imports.model import FIT_TARGETS, ImportedModel, write_i
 from cards_core.named_files import is_folder
 
 Model = TypeVar("Model")
+Value = TypeVar("Value", int, float)
+
+EXIT_CODES = """\
+exit codes: 0 done (warnings are in the report), 2 it cannot be imported, 130 Ctrl-C
+"""
 
 
 class Report(Protocol):
@@ -39,11 +45,28 @@ class Report(Protocol):
         """Return the report as plain data."""
 
 
-def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``-o``, ``--json``, ``--force`` and ``--quiet``.
+def importer_parser(name: str, description: str, examples: str) -> argparse.ArgumentParser:
+    """Return the parser of an importer, without arguments.
+
+    Args:
+        name: Of the format.
+        description: What is imported, and what comes of it.
+        examples: What follows the options.
+    """
+    return argparse.ArgumentParser(
+        prog=f"cards import {name}",
+        description=description,
+        epilog=examples + EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def add_output_options(parser: argparse.ArgumentParser, *, named: bool = True) -> None:
+    """Add ``-o``, ``--json``, ``--force``, ``--quiet`` and ``--name``.
 
     Args:
         parser: The importer's.
+        named: With ``--name``.
     """
     parser.add_argument(
         "-o", "--output", type=nonempty, metavar="DIR", help="write DIR/<name>; else check only"
@@ -55,20 +78,13 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
         help="replace an earlier import; files that were changed are kept as NAME.~1~",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress, no findings")
-
-
-def add_name_option(parser: argparse.ArgumentParser) -> None:
-    """Add ``--name``.
-
-    Args:
-        parser: The importer's.
-    """
-    parser.add_argument(
-        "--name",
-        type=nonempty,
-        metavar="NAME",
-        help="name of the robot and of its folder (default: that in the file)",
-    )
+    if named:
+        parser.add_argument(
+            "--name",
+            type=nonempty,
+            metavar="NAME",
+            help="name of the robot and of its folder (default: that in the file)",
+        )
 
 
 def nonempty(text: str) -> str:
@@ -80,6 +96,27 @@ def nonempty(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("'' (expected: a text)")
     return text
+
+
+def number_type(
+    convert: Callable[[str], Value], accepts: Callable[[Value], bool], expected: str
+) -> Callable[[str], Value]:
+    """Return the type of an option with a number.
+
+    Args:
+        convert: ``int`` or ``float``.
+        accepts: Whether a number is within the range.
+        expected: End of the error message, behind the text that was given.
+    """
+
+    def number(text: str) -> Value:
+        with contextlib.suppress(ValueError):
+            value = convert(text)
+            if accepts(value):
+                return value
+        raise argparse.ArgumentTypeError(f"'{text}'{expected}")
+
+    return number
 
 
 def add_package_option(parser: argparse.ArgumentParser) -> None:
@@ -163,9 +200,7 @@ def import_robot(
         check_folder(Path(options.output))
     kept: list[Path] = []
     target = None
-    with Progress(
-        active=not options.quiet and not options.json and sys.stderr.isatty()
-    ) as progress:
+    with Progress(options) as progress:
         model = read(options, progress)
         if options.output:
             target = write(model, options.output, force=options.force, on_kept=kept.append)
@@ -202,11 +237,11 @@ class Progress:
     """One line on the terminal that is overwritten; gone when the block ends.
 
     Args:
-        active: Show it.
+        options: Those of `add_output_options`; quiet ones and ``--json`` show nothing.
     """
 
-    def __init__(self, *, active: bool) -> None:
-        self._active = active
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._active = not options.quiet and not options.json and sys.stderr.isatty()
         self._length = 0
 
     def __call__(self, what: str, fraction: float) -> None:

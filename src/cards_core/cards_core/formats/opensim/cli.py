@@ -9,9 +9,9 @@ from pathlib import Path
 
 from cards_core.formats.imports.command import (
     Progress,
-    add_name_option,
     add_output_options,
     import_command,
+    importer_parser,
     nonempty,
 )
 from cards_core.formats.imports.model import ImportedModel, with_name
@@ -25,7 +25,6 @@ examples:
 
 The folder DIR/<name> gets model.sdf, model.config, import_report.md and import_report.json.
 See docs/import_opensim.md.
-exit codes: 0 done (warnings are in the report), 2 it cannot be imported, 130 Ctrl-C
 """
 
 
@@ -40,16 +39,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the importer's options."""
-    parser = argparse.ArgumentParser(
-        prog="cards import opensim",
-        description="Import a robot from an OpenSim model: SDF with muscles, and a report that "
+    parser = importer_parser(
+        "opensim",
+        "Import a robot from an OpenSim model: SDF with muscles, and a report that "
         "says what is exact and how far the rest is off.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        EXAMPLES,
     )
     parser.add_argument("file", metavar="MODEL.osim", help="OpenSim model, version 2 to 4")
     add_output_options(parser)
-    add_name_option(parser)
     parser.add_argument(
         "--compare",
         nargs="?",

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from cards_core.formats.imports.command import (
     Progress,
-    add_name_option,
     add_output_options,
     add_package_option,
     import_command,
+    importer_parser,
     nonempty,
 )
 from cards_core.formats.imports.finishing import add_choices
@@ -30,7 +30,6 @@ examples:
 
 The folder DIR/<name> gets model.sdf, model.config, meshes, import_report.md and
 import_report.json. The format of the muscles is in docs/import_urdf.md.
-exit codes: 0 done (warnings are in the report), 2 it cannot be imported, 130 Ctrl-C
 """
 
 
@@ -45,16 +44,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the importer's options."""
-    parser = argparse.ArgumentParser(
-        prog="cards import urdf",
-        description="Import a robot from URDF, with muscles from a YAML file. Masses and inertias "
+    parser = importer_parser(
+        "urdf",
+        "Import a robot from URDF, with muscles from a YAML file. Masses and inertias "
         "are checked and repaired, meshes copied; a report says what was changed.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        EXAMPLES,
     )
     parser.add_argument("file", metavar="FILE", help="the URDF")
     add_output_options(parser)
-    add_name_option(parser)
     parser.add_argument(
         "--muscles",
         type=nonempty,

@@ -60,7 +60,6 @@ def add_force_sensing(subparsers: Any) -> None:
         help="robots of rods: the wrench on the plate from shapes or base wrenches",
         description=__doc__,
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("robot", help="a robot of rods: name under models/, or the path of an SDF file")
