@@ -265,6 +265,32 @@ def check_new(file: Path, *, force: bool) -> None:
         raise CardsError(f"{file} exists already (expected: another name, or --force)")
 
 
+class _NotKept(Exception):
+    """Ends the writing of a file that is not to be kept."""
+
+
+def check_writable(file: Path) -> None:
+    """Refuse a file that cannot be written, before anything is done that it is to tell of.
+
+    Folders that are missing are made for the check, and are gone again after it.
+
+    Args:
+        file: Where a result goes.
+
+    Raises:
+        CardsError: It is a folder, or it or its folder cannot be written.
+    """
+    check_new(file, force=True)
+    try:
+        with contextlib.suppress(_NotKept), making(file.parent), replacing(file):
+            raise _NotKept
+    except OSError as error:
+        raise CardsError(
+            f"{file} cannot be written: {error.strerror} (expected: a file in a folder that you "
+            "can write to)"
+        ) from None
+
+
 def file_problem(path: Path) -> str | None:
     """Return why a path cannot be read as a file, in a few words; None if it can be one.
 
