@@ -265,7 +265,7 @@ def check_new(file: Path, *, force: bool) -> None:
         raise CardsError(f"{file} exists already (expected: another name, or --force)")
 
 
-class _NotKept(Exception):
+class _NotKeptError(Exception):
     """Ends the writing of a file that is not to be kept."""
 
 
@@ -282,8 +282,8 @@ def check_writable(file: Path) -> None:
     """
     check_new(file, force=True)
     try:
-        with contextlib.suppress(_NotKept), making(file.parent), replacing(file):
-            raise _NotKept
+        with contextlib.suppress(_NotKeptError), making(file.parent), replacing(file):
+            raise _NotKeptError
     except OSError as error:
         raise CardsError(
             f"{file} cannot be written: {error.strerror} (expected: a file in a folder that you "

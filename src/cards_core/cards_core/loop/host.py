@@ -19,8 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from cards_core.dynamics import make_dynamics
-from cards_core.errors import ParameterError
 from cards_core.loop.model_agreement import accept_parameter
 from cards_core.loop.run_log import RunLog
 from cards_core.muscles import impedance
@@ -31,14 +29,12 @@ from cards_core.muscles.command import (
     MuscleCommand,
     check_command,
 )
-from cards_core.muscles.explicit_steps import BOUND, fastest_motion
+from cards_core.muscles.explicit_steps import BOARD_TICK, refuse_unstable
 from cards_core.parameters.declaration import Parameter
-from cards_core.robot.actuators import Cable
 from cards_core.robot.model import Robot, Tree
 from cards_core.robot.motors import motors_of
 from cards_core.robot.state import RobotState
 from cards_core.stamps import LONGEST_RUN, seconds
-from cards_core.typing import Array
 
 # Parameters ------------------------------------------------------------------------------------
 
@@ -320,30 +316,9 @@ class Host(ABC):
         if gains:
             law = self.gate.impedance
             law.check(gains)
-            self._refuse_unstable({"stiffness": law.stiffness, "damping": law.damping, **gains})
+            dt = getattr(self, "dt", BOARD_TICK)
+            refuse_unstable(self.robot, {**law.gains, **gains}, dt)
             law.change(gains)
-
-    def _refuse_unstable(self, gains: Mapping[str, Array]) -> None:
-        """Refuse K and B of ideal cables with which explicit steps are not stable at home."""
-        muscles = self.robot.muscles
-        ideal = [isinstance(m.actuator, Cable) and m.actuator.stiffness is None for m in muscles]
-        stiffness, damping = (np.where(ideal, gains[n], 0.0) for n in ("stiffness", "damping"))
-        if not np.any(stiffness + damping):
-            return
-        dynamics = make_dynamics(self.robot, "numeric")
-        state = dynamics.update(dynamics.tree.home, np.zeros(dynamics.tree.nv))
-        jacobian = state.muscle_jacobian
-        mobility = jacobian @ np.linalg.solve(state.mass_matrix, jacobian.T)
-        dt = getattr(self, "dt", 1e-3)  # boards have their own time, and tick every millisecond
-        growth, shares = fastest_motion(mobility, stiffness, damping, dt)
-        if growth >= BOUND:
-            worst = int(np.argmax(shares))
-            raise ParameterError(
-                f"stiffness {stiffness[worst]:g} N/m and damping {damping[worst]:g} N s/m of "
-                f"muscle '{muscles[worst].name}', with those of the others, make the robot swing "
-                f"up at home (expected: dt^2 K + 2 dt B over the mass that they move below "
-                f"{BOUND:g}, and not {growth:.4g}, for a period dt of {1e3 * dt:g} ms)"
-            )
 
     @property
     def unanswered(self) -> tuple[str, ...]:
