@@ -295,12 +295,15 @@ def test_a_report_that_fails_after_saving_is_printed(
     assert plugged_in.saved == plugged_in.memory
 
 
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "sent",
+    [(n, after) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) for after in (0, 1)],
+)
 def test_a_signal_while_it_saves_leaves_what_the_report_says(
-    plugged_in, tmp_path, monkeypatch, capsys, number, after
+    plugged_in, tmp_path, monkeypatch, capsys, sent
 ):
     """In the middle of saving all is put back; when all was saved, the command says so."""
+    number, after = sent
     old, out = dict(plugged_in.memory), tmp_path / "a.yaml"
     plugged_in.saved = dict(old)
     whose, name = (Calibration, "save") if after else (BenchBoard, "save_parameters")

@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from cards_core.dynamics import make_dynamics
+from cards_core.errors import ParameterError
 from cards_core.loop.model_agreement import accept_parameter
 from cards_core.loop.run_log import RunLog
 from cards_core.muscles import impedance
@@ -29,12 +31,14 @@ from cards_core.muscles.command import (
     MuscleCommand,
     check_command,
 )
-from cards_core.muscles.explicit_steps import BOARD_TICK, refuse_unstable
+from cards_core.muscles.explicit_steps import BOUND, fastest_motion
 from cards_core.parameters.declaration import Parameter
+from cards_core.robot.actuators import Cable
 from cards_core.robot.model import Robot, Tree
 from cards_core.robot.motors import motors_of
 from cards_core.robot.state import RobotState
 from cards_core.stamps import LONGEST_RUN, seconds
+from cards_core.typing import Array
 
 # Parameters ------------------------------------------------------------------------------------
 
@@ -112,6 +116,9 @@ def initial_positions(tree: Tree) -> Parameter:
     )
 
 
+BOARD_TICK = 1e-3
+"""Time step of muscle boards, which have their own time, [s]."""
+
 GAINS = {f"impedance_{gain}": gain for gain in impedance.GAINS}
 """Parameters that are gains of the impedance law, and their names there."""
 
@@ -146,6 +153,39 @@ def impedance_gains(robot: Robot, *, default: str = "the muscle's <control>") ->
         for name, gain in GAINS.items()
         if names
     ]
+
+
+def refuse_unstable(robot: Robot, gains: Mapping[str, Array], dt: float) -> None:
+    """Refuse gains of the impedance law with which explicit steps are not stable at home.
+
+    Judged are ideal cables, whose muscles have the tension of the law at once.
+
+    Args:
+        robot: The robot, with all muscles.
+        gains: ``stiffness`` [N/m] and ``damping`` [N s/m] of all muscles, shape (m,) each.
+        dt: Time step, [s].
+
+    Raises:
+        ParameterError: The message names the muscle that shakes most, and the bound.
+    """
+    muscles = robot.muscles
+    ideal = [isinstance(m.actuator, Cable) and m.actuator.stiffness is None for m in muscles]
+    stiffness, damping = (np.where(ideal, gains[n], 0.0) for n in ("stiffness", "damping"))
+    if not np.any(stiffness + damping):
+        return
+    dynamics = make_dynamics(robot, "numeric")
+    state = dynamics.update(dynamics.tree.home, np.zeros(dynamics.tree.nv))
+    jacobian = state.muscle_jacobian
+    mobility = jacobian @ np.linalg.solve(state.mass_matrix, jacobian.T)
+    growth, shares = fastest_motion(mobility, stiffness, damping, dt)
+    if growth >= BOUND:
+        worst = int(np.argmax(shares))
+        raise ParameterError(
+            f"stiffness {stiffness[worst]:g} N/m and damping {damping[worst]:g} N s/m of "
+            f"muscle '{muscles[worst].name}', with those of the others, make the robot swing "
+            f"up at home (expected: dt^2 K + 2 dt B over the mass that they move below "
+            f"{BOUND:g}, and not {growth:.4g}, for a period dt of {1e3 * dt:g} ms)"
+        )
 
 
 # Log -------------------------------------------------------------------------------------------

@@ -13,22 +13,14 @@ see `cards_core.muscles.implicit` for the others.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 
 import numpy as np
 
-from cards_core.dynamics.interface import make_dynamics
-from cards_core.errors import ParameterError
 from cards_core.muscles.engine import MuscleEngine
-from cards_core.robot.actuators import Cable
-from cards_core.robot.model import Robot
 from cards_core.typing import Array
 
 BOUND = 4.0
 """Of the eigenvalues of dt^2 K + 2 dt C over mass."""
-
-BOARD_TICK = 1e-3
-"""Time step of muscle boards, which have their own time, [s]."""
 
 
 def free_mobility(engine: MuscleEngine, link_poses: Array) -> Array:
@@ -70,39 +62,6 @@ def fastest_motion(
     weight = np.sqrt(dt * dt * stiffness + 2.0 * dt * damping)
     values, vectors = np.linalg.eigh(weight[:, None] * mobility * weight)
     return float(values[-1]), vectors[:, -1] ** 2
-
-
-def refuse_unstable(robot: Robot, gains: Mapping[str, Array], dt: float) -> None:
-    """Refuse gains of the impedance law with which explicit steps are not stable at home.
-
-    Judged are ideal cables, whose muscles have the tension of the law at once.
-
-    Args:
-        robot: The robot, with all muscles.
-        gains: ``stiffness`` [N/m] and ``damping`` [N s/m] of all muscles, shape (m,) each.
-        dt: Time step, [s].
-
-    Raises:
-        ParameterError: The message names the muscle that shakes most, and the bound.
-    """
-    muscles = robot.muscles
-    ideal = [isinstance(m.actuator, Cable) and m.actuator.stiffness is None for m in muscles]
-    stiffness, damping = (np.where(ideal, gains[n], 0.0) for n in ("stiffness", "damping"))
-    if not np.any(stiffness + damping):
-        return
-    dynamics = make_dynamics(robot, "numeric")
-    state = dynamics.update(dynamics.tree.home, np.zeros(dynamics.tree.nv))
-    jacobian = state.muscle_jacobian
-    mobility = jacobian @ np.linalg.solve(state.mass_matrix, jacobian.T)
-    growth, shares = fastest_motion(mobility, stiffness, damping, dt)
-    if growth >= BOUND:
-        worst = int(np.argmax(shares))
-        raise ParameterError(
-            f"stiffness {stiffness[worst]:g} N/m and damping {damping[worst]:g} N s/m of "
-            f"muscle '{muscles[worst].name}', with those of the others, make the robot swing "
-            f"up at home (expected: dt^2 K + 2 dt B over the mass that they move below "
-            f"{BOUND:g}, and not {growth:.4g}, for a period dt of {1e3 * dt:g} ms)"
-        )
 
 
 def longest_stable_step(

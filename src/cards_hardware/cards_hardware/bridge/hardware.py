@@ -15,7 +15,7 @@ import numpy as np
 
 from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import CardsError, ParameterError
-from cards_core.muscles.explicit_steps import BOARD_TICK, refuse_unstable
+from cards_core.loop.host import BOARD_TICK, refuse_unstable
 from cards_core.muscles.impedance import ImpedanceLaw
 from cards_core.robot.actuators import CommandKind
 from cards_core.robot.model import Robot
@@ -348,9 +348,10 @@ class Hardware:
         """Change gains of the muscles' impedance law on all boards, or on none.
 
         All numbers are checked before the first is sent, as hosts check them: also gains that make
-        the robot swing up at home are refused (`cards_core.muscles.explicit_steps`). If a board
-        does not take its own, those that have theirs are told what they had before. While no port is open the gains wait for
-        `open`. They act upon the set-points that follow, without a jump of the tension.
+        the robot swing up at home are refused (`cards_core.loop.host.refuse_unstable`). If a
+        board does not take its own, those that have theirs are told what they had before. While no
+        port is open the gains wait for `open`. They act upon the set-points that follow, without a
+        jump of the tension.
 
         Args:
             gains: Some of ``stiffness`` [N/m], ``damping`` [N s/m] and ``tension_floor`` [N], of
