@@ -109,6 +109,30 @@ def read_yaml(path: str | Path) -> Document:
     return parse_yaml(text, source)
 
 
+class _Numbers(yaml.SafeLoader):
+    """Reads plain values as PyYAML does, and ``1e4`` as a number."""
+
+
+_Numbers.add_implicit_resolver(
+    _YAML + "float", re.compile(rf"(?:{_NUMBER.pattern})\Z"), list("-+.0123456789")
+)
+
+
+def yaml_value(text: str) -> Any:
+    """Return the plain value of a text, with integers apart from floats, as ROS does.
+
+    Numbers such as ``1e4``, which YAML 1.1, and so PyYAML, reads as texts, are numbers.
+
+    Raises:
+        yaml.YAMLError, ValueError: It is not YAML.
+    """
+    loader = _Numbers(text)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()
+
+
 def parse_yaml(text: str, source: str = "<string>") -> Document:
     """Like `read_yaml` for a text."""
     try:
