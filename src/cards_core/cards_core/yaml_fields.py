@@ -109,7 +109,7 @@ def read_yaml(path: str | Path) -> Document:
     return parse_yaml(text, source)
 
 
-class _Numbers(yaml.SafeLoader):
+class _Numbers(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
     """Reads plain values as PyYAML does, and ``1e4`` as a number."""
 
 
@@ -126,11 +126,7 @@ def yaml_value(text: str) -> Any:
     Raises:
         yaml.YAMLError, ValueError: It is not YAML.
     """
-    loader = _Numbers(text)
-    try:
-        return loader.get_single_data()
-    finally:
-        loader.dispose()
+    return _Numbers(text).get_single_data()
 
 
 def parse_yaml(text: str, source: str = "<string>") -> Document:

@@ -190,7 +190,7 @@ class Wizard:
         """Restore the old zero points, if the boards still answer and these were not saved."""
         self._report.saved = self._calibration.saved
         if self._report.saved:
-            self._report.hints.append("the calibration was saved to flash before it was ended")
+            self._report.hints.append("saved to flash before it was ended")
             print(self._report.hints[-1], file=sys.stderr)
         if not self._calibration.changed:
             return

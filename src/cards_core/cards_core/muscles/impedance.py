@@ -202,17 +202,16 @@ class ImpedanceLaw:
                 raise ParameterError(
                     f"'{name}' is not a gain of the impedance law; expected {', '.join(GAINS)}"
                 )
+            wanted = f"one number for each of {', '.join(self._names)}"
             try:
                 array = np.asarray(given, dtype=float)
             except (TypeError, ValueError):
-                raise ParameterError(
-                    f"{name} of the impedance law is {given!r:.60}; expected one number for each "
-                    f"of {', '.join(self._names)}"
-                ) from None
+                text = f"{name} of the impedance law is {given!r:.60}; expected {wanted}"
+                raise ParameterError(text) from None
             if array.shape != self.stiffness.shape:
                 raise ParameterError(
                     f"{name} of the impedance law has shape {array.shape}, expected "
-                    f"{self.stiffness.shape}: one number for each of {', '.join(self._names)}"
+                    f"{self.stiffness.shape}: {wanted}"
                 )
             most = np.full(array.shape, MOST[name])
             if name == "tension_floor":

@@ -363,14 +363,13 @@ class Hardware:
             HardwareError: A board is not there or does not take it. No gain has changed then.
         """
         law = ImpedanceLaw(self.robot.muscles)
+        for name, told in self.impedance_gains().items():  # NaN on no board
+            np.copyto(law.gains[name], told, where=~np.isnan(told))
         law.check(gains)
         gains = {name: np.asarray(values, dtype=float) for name, values in gains.items()}
         laws = [self._laws_with(item, gains) for item in self.boards]
         self._check_undriven(gains, law.gains)
-        told = self.impedance_gains()  # NaN on no board
-        for name, own in law.gains.items():
-            told[name] = np.where(np.isnan(told[name]), own, told[name])
-        refuse_unstable(self.robot, {**told, **gains}, BOARD_TICK)
+        refuse_unstable(self.robot, {**law.gains, **gains}, BOARD_TICK)
         if self._opened:
             lost = [board for board in self.boards if not board.connected]
             if lost:
@@ -415,8 +414,8 @@ class Hardware:
             try:
                 out.append(check_impedance(asdict(law) | given, limits))
             except CardsError as error:
-                where = f"muscle '{name}' of board '{layout.name}'"
-                raise ParameterError(f"{where}: {error}") from None
+                text = f"muscle '{name}' of board '{layout.name}': {error}"
+                raise ParameterError(text) from None
         return tuple(out)
 
     def _check_undriven(self, gains: Mapping[str, Array], model: Mapping[str, Array]) -> None:

@@ -358,14 +358,19 @@ class Calibration:
         """Tell all boards their old zero points; return what those have that did not take them."""
         failed = []
         for board, layout in enumerate(self.layouts):
-            try:
-                self._tell_old(board)
-            except CardsError:
+            old = [(*key[1:], value) for key, value in self._old.items() if key[0] == board]
+            for last in (False, True):
                 try:
-                    self.boards[board].open()  # one that restarted takes them in a new session
-                    self._tell_old(board)
+                    if last:
+                        self.boards[board].open()  # one that restarted needs a new session
+                    for one in old:
+                        self.boards[board].set_parameter(*one)
+                    if self._in_flash:
+                        self.boards[board].save_parameters()
+                    break
                 except CardsError as error:
-                    failed.append((layout.name, error))
+                    if last:
+                        failed.append((layout.name, error))
         if not failed:
             self._old.clear()
             self._in_flash = False
@@ -379,13 +384,6 @@ class Calibration:
             f"({reason}){', the others have their old zero points' if others else ''}: calibrate "
             f"again{'; boards that differ are not armed' if len(self.boards) > 1 else ''}"
         )
-
-    def _tell_old(self, board: int) -> None:
-        for (at, parameter, channel), value in self._old.items():
-            if at == board:
-                self.boards[board].set_parameter(parameter, channel, value)
-        if self._in_flash:
-            self.boards[board].save_parameters()
 
     def _note_old(self, board: int, parameter: ParameterId, channel: int) -> None:
         """Keep the value of the beginning; a later one is not it."""
