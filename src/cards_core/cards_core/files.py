@@ -263,8 +263,6 @@ def check_new(file: Path, *, force: bool) -> None:
 def check_writable(file: Path) -> None:
     """Refuse a file that cannot be written, before anything is done that it is to tell of.
 
-    Folders that are missing are made for the check, and are gone again after it.
-
     Args:
         file: Where a result goes.
 
@@ -277,10 +275,8 @@ def check_writable(file: Path) -> None:
             if file.exists() and not os.access(file, os.W_OK):
                 raise PermissionError(13, os.strerror(13))
     except OSError as error:
-        wanted = "a file in a folder that you can write to"
-        raise CardsError(
-            f"{file} cannot be written: {error.strerror} (expected: {wanted})"
-        ) from None
+        hint = "expected: a file in a folder that you can write to"
+        raise CardsError(f"{file} cannot be written: {error.strerror} ({hint})") from None
 
 
 def file_problem(path: Path) -> str | None:

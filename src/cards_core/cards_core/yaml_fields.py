@@ -109,10 +109,7 @@ def read_yaml(path: str | Path) -> Document:
     return parse_yaml(text, source)
 
 
-class _Numbers(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
-    """Reads plain values as PyYAML does, and ``1e4`` as a number."""
-
-
+_Numbers: Any = type("_Numbers", (yaml.SafeLoader,), {})  # its own table of resolvers
 _Numbers.add_implicit_resolver(
     _YAML + "float", re.compile(rf"(?:{_NUMBER.pattern})\Z"), list("-+.0123456789")
 )

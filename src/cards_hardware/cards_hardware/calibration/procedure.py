@@ -341,8 +341,9 @@ class Calibration:
             self.saved = False
             left = self._put_back()
             if left or isinstance(error, CardsError):
+                told = f"not saved: {str(error) or 'interrupted'}"
                 left = left or "all boards have their old zero points"
-                raise HardwareError(f"not saved: {error or 'interrupted'}; {left}") from error
+                raise HardwareError(f"{told}; {left}") from error
             raise
 
     def restore(self) -> None:

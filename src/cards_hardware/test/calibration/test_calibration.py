@@ -292,6 +292,24 @@ def test_a_save_that_is_ended_while_it_is_put_back_is_put_back_by_restore():
     assert not made.changed
 
 
+def test_ctrl_c_in_a_save_that_cannot_be_put_back_is_an_error_that_says_so():
+    made, boards, _ = musashi()
+    save = boards[0].save_parameters
+
+    def ended():
+        save()
+        boards[0].set_parameter = boards[0].open = silent
+        raise KeyboardInterrupt
+
+    def silent(*_):
+        raise RequestError("left", "/dev/x", "PARAM_SET", "no answer")
+
+    boards[0].save_parameters = ended
+    text = "not saved: interrupted; what flash of board left has is not known.* the others have"
+    with pytest.raises(HardwareError, match=text):
+        made.save()
+
+
 @pytest.mark.parametrize("back", [True, False])
 def test_one_board_that_restarts_after_its_save_is_put_back_or_told_truly(bench, back):
     """It answers in a new session only. There are no others, and it would be armed."""
