@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+from array import array
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,8 @@ def listed(items: Sequence[str], separator: str = ", ", most: int = 3) -> str:
 
 def shown(value: Any) -> str:
     """Return an object as a message shows it: in one line, cut off where it is long."""
+    if isinstance(value, np.ndarray | array):  # lists of numbers, as ROS hands them over
+        value = value.tolist()
     text = " ".join(repr(value).split())
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 

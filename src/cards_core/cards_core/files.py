@@ -157,12 +157,6 @@ def locked(path: str | os.PathLike[str], refusal: str, *, keep: bool = False) ->
                 Path(path).unlink(missing_ok=True)
 
 
-def private_file(name: str) -> int:
-    """Open a file in `private_folder`, to read and write; raises as that, and `OSError`."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    return os.open(private_folder() / name, flags, 0o600)
-
-
 def claim(name: str, *, shared: bool = False) -> int | None:
     """Take a lock that all processes of this user on this machine know by its name.
 
@@ -177,7 +171,8 @@ def claim(name: str, *, shared: bool = False) -> int | None:
     Raises:
         CardsError, OSError: There is no place for it.
     """
-    descriptor = private_file(name)
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(private_folder() / name, flags, 0o600)
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError:
@@ -263,6 +258,25 @@ def check_new(file: Path, *, force: bool) -> None:
         raise CardsError(f"{file} is a folder (expected: the name of a file)")
     if file.is_file() and not force and file.parts[:2] not in (("/", "dev"), ("/", "proc")):
         raise CardsError(f"{file} exists already (expected: another name, or --force)")
+
+
+def check_writable(file: Path) -> None:
+    """Refuse a file that cannot be written, before anything is done that it is to tell of.
+
+    Args:
+        file: Where a result goes.
+
+    Raises:
+        CardsError: It is a folder, or it or its folder cannot be written.
+    """
+    check_new(file, force=True)
+    try:
+        with making(file.parent), tempfile.TemporaryFile(dir=file.parent):
+            if file.exists() and not os.access(file, os.W_OK):
+                raise PermissionError(13, os.strerror(13))
+    except OSError as error:
+        hint = "expected: a file in a folder that you can write to"
+        raise CardsError(f"{file} cannot be written: {error.strerror} ({hint})") from None
 
 
 def file_problem(path: Path) -> str | None:

@@ -109,6 +109,23 @@ def read_yaml(path: str | Path) -> Document:
     return parse_yaml(text, source)
 
 
+_Numbers: Any = type("_Numbers", (yaml.SafeLoader,), {})  # its own table of resolvers
+_Numbers.add_implicit_resolver(
+    _YAML + "float", re.compile(rf"(?:{_NUMBER.pattern})\Z"), list("-+.0123456789")
+)
+
+
+def yaml_value(text: str) -> Any:
+    """Return the plain value of a text, with integers apart from floats, as ROS does.
+
+    Numbers such as ``1e4``, which YAML 1.1, and so PyYAML, reads as texts, are numbers.
+
+    Raises:
+        yaml.YAMLError, ValueError: It is not YAML.
+    """
+    return _Numbers(text).get_single_data()
+
+
 def parse_yaml(text: str, source: str = "<string>") -> Document:
     """Like `read_yaml` for a text."""
     try:

@@ -11,7 +11,7 @@ import pytest
 from cards_core.codegen.cache import trusted_cache
 from cards_core.codegen.library import load_library
 from cards_core.errors import CardsError
-from cards_core.files import claim, private_file
+from cards_core.files import claim
 from cards_core.permissions import check_private, private_folder
 
 TWICE = "double twice(double x) { return 2.0 * x; }\n"
@@ -295,5 +295,5 @@ def test_files_there_are_for_this_user_and_no_links(places):
     os.close(first)
     (private_folder() / "link").symlink_to(places[2] / "made")
     with pytest.raises(OSError, match="symbolic links"):
-        private_file("link")
+        claim("link")
     assert not (places[2] / "made").exists()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from rclpy.context import Context
@@ -115,7 +114,7 @@ class PageNode(PacedNode):
     """
 
     page: OpenPage
-    _link: Path | None = None
+    _remove_link: Callable[[], None] | None = None
 
     def tell(self, text: str) -> None:
         """Show a message in the log and on the page."""
@@ -124,15 +123,15 @@ class PageNode(PacedNode):
 
     def run(self) -> int:
         """Say where the page is, then draw; see `PacedNode.run`."""
-        self._link = tell_link(self.page.url, self.page.spectator_url)
-        self.get_logger().info(f"page on port {page_port(self.page.url)}; link in {self._link}")
+        link, self._remove_link = tell_link(self.page.url, self.page.spectator_url)
+        self.get_logger().info(f"page on port {page_port(self.page.url)}; link in {link}")
         # not before: a machine that is busy would make its user wait for the page
         lower_priority(DRAWING_NICE)
         return super().run()
 
     def close(self) -> None:
         """Close the page and destroy the node."""
-        if self._link is not None:
-            self._link.unlink(missing_ok=True)
+        if self._remove_link is not None:
+            self._remove_link()
         self.page.stop()
         super().close()

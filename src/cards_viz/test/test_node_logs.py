@@ -33,7 +33,7 @@ def test_no_log_has_the_link(probe, tmp_path, monkeypatch, module, model):
     node = start_process(module, {"model": model, "port": 0})
     try:
         probe.until(lambda: any("link in" in text for text in heard), "where the link is")
-        (file,) = (session / "cards").glob("page-*")
+        (file,) = (session / "cards").glob("cards-page-*/page-*")
         assert f"?token={TOKEN}\n" in file.read_text()
         assert any(str(file) in text for text in heard)
     finally:

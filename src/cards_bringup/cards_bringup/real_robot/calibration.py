@@ -19,7 +19,7 @@ from cards_bringup.vectors import vector
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.estimation import LengthCalibration
 from cards_core.exit_codes import ExitCode
-from cards_core.files import RUNS, inside
+from cards_core.files import RUNS, check_writable, inside
 from cards_core.formats import load
 from cards_core.typing import Array
 from cards_hardware.boards.board import Board
@@ -65,6 +65,7 @@ def calibrate(args: argparse.Namespace) -> int:
         baudrate=args.baudrate,
         namespace=args.namespace,
     )
+    check_writable(out)
     report = CalibrationReport(robot.name, date)
     report.pose = dict(zip(tree.position_names, map(float, q), strict=True))
     recorders = [Recorder() for _ in layout.boards]
@@ -76,17 +77,29 @@ def calibrate(args: argparse.Namespace) -> int:
         wizard = Wizard(args, calibration, report, q)
         try:
             wizard.run(steps)
-        except BaseException as error:
+            written = _write(report, out)
+        except BaseException as error:  # Ctrl-C, too
             report.aborted = _reason(error)
             wizard.put_back()
-            report.write(out)
+            _write(report, out)
             raise
-        report.write(out)
     finally:
         for board in boards:
             board.close()
-    wizard.finish(out)
-    return ExitCode.DONE if report.ok else ExitCode.FAILED
+    wizard.finish(out if written else None)
+    return ExitCode.DONE if report.ok and written else ExitCode.FAILED
+
+
+def _write(report: CalibrationReport, out: Path) -> bool:
+    """Write the report; where that cannot be done, print it, and return False."""
+    try:
+        report.write(out)
+    except CardsError as error:
+        saved = "was saved to flash" if report.saved else "was not saved"
+        text = json.dumps(report.as_dict())
+        print(f"error: {error}; the calibration {saved}, its report is\n{text}", file=sys.stderr)
+        return False
+    return True
 
 
 def _open(layouts: Sequence[BoardLayout], recorders: list[Recorder]) -> list[Board]:
@@ -174,20 +187,21 @@ class Wizard:
         return " and ".join(doubts)
 
     def put_back(self) -> None:
-        """Restore the old zero points, if the boards still answer."""
+        """Restore the old zero points, if the boards still answer and these were not saved."""
+        self._report.saved = self._calibration.saved
+        if self._report.saved:
+            self._report.hints.append("saved to flash before it was ended")
+            print(self._report.hints[-1], file=sys.stderr)
         if not self._calibration.changed:
             return
         try:
             self._calibration.restore()
         except CardsError as error:
-            self._report.hints.append(
-                f"could not put the old zero points back ({error}); they were not saved: switch "
-                "the board off and on"
-            )
+            self._report.hints.append(f"could not put the old zero points back: {error}")
             self._wrong(self._report.hints[-1])
 
-    def finish(self, out: Path) -> None:
-        """Print the result."""
+    def finish(self, out: Path | None) -> None:
+        """Print the result, and where the report is; None: it could not be written."""
         if self._args.json:
             print(json.dumps(self._report.as_dict()))
             return
@@ -197,9 +211,8 @@ class Wizard:
             if hint not in self._told:
                 self._look(hint)
         saved = "saved to flash" if self._report.saved else "not saved"
-        self._say(
-            f"{'[green]ok[/green]' if self._report.ok else '[red]look[/red]'}, {saved} -> {out}"
-        )
+        verdict = "[green]ok[/green]" if self._report.ok else "[red]look[/red]"
+        self._say(f"{verdict}, {saved}{'' if out is None else f' -> {out}'}")
 
     # The steps --------------------------------------------------------------------------------
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
@@ -234,18 +236,96 @@ def test_what_was_typed_wrongly(arguments, text, capsys, monkeypatch):
     assert text in capsys.readouterr().err
 
 
-def test_the_report_is_written_when_it_fails_too(arm, tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def plugged_in(arm, monkeypatch):
+    """The board that the command finds at its port."""
     _, layout, dynamics = arm
     board = BenchBoard(dynamics, layout.boards[0])
     board.layout, board.close = layout.boards[0], lambda: None
-    board.load_noise = 8.0
+    board.opened = False
 
     def open_boards(_layouts, recorders):
-        board.on_sample = recorders[0]
+        board.opened, board.on_sample = True, recorders[0]
         return [board]
 
     monkeypatch.setattr(calibration, "_open", open_boards)
     monkeypatch.setattr("time.sleep", board.wait)
+    return board
+
+
+COMMAND = ["calibrate", "roboy_arm", "--yes", "--port", "/dev/x"]
+ALL = ["--steps", "tension,length,joints"]
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        ("/proc/nope/x.yaml", "cannot be written: No such file"),
+        ("/dev/full/x.yaml", "cannot be written"),
+        ("FOLDER", "is a folder (expected: the name of a file)"),
+    ],
+)
+def test_a_report_that_cannot_be_written_is_told_before_a_board_is_touched(
+    plugged_in, tmp_path, capsys, place, text
+):
+    (tmp_path / "a.yaml").mkdir()
+    out = place.replace("FOLDER", str(tmp_path / "a.yaml"))
+    assert main([*COMMAND, *ALL, "--out", out]) == 2
+    assert text in capsys.readouterr().err
+    assert not plugged_in.opened
+
+
+@pytest.mark.parametrize("how", [[], ["--json"]])
+def test_a_report_that_fails_after_saving_is_printed(
+    plugged_in, tmp_path, monkeypatch, capsys, how
+):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("cards_hardware.calibration.report.write_atomically", full)
+    assert main([*COMMAND, *ALL, *how, "--out", str(tmp_path / "a.yaml")]) == 1
+    said = capsys.readouterr()
+    first, second = said.err.splitlines()
+    assert "No space left on device" in first
+    assert "the calibration was saved to flash, its report is" in first
+    report = json.loads(second)
+    assert report["saved"]
+    assert report["steps"]["length"][0]["old"] == 0
+    assert "a.yaml" not in said.out
+    assert plugged_in.saved == plugged_in.memory
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [(n, after) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) for after in (0, 1)],
+)
+def test_a_signal_while_it_saves_leaves_what_the_report_says(
+    plugged_in, tmp_path, monkeypatch, capsys, sent
+):
+    """In the middle of saving all is put back; when all was saved, the command says so."""
+    number, after = sent
+    old, out = dict(plugged_in.memory), tmp_path / "a.yaml"
+    plugged_in.saved = dict(old)
+    whose, name = (Calibration, "save") if after else (BenchBoard, "save_parameters")
+    save, times = getattr(whose, name), []
+
+    def ended(self):
+        save(self)
+        times.append(self)
+        if len(times) == 1:
+            os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(whose, name, ended)
+    assert main([*COMMAND, *ALL, "--out", str(out)]) == 130
+    report = yaml.safe_load(out.read_text())
+    assert (report["aborted"], report["saved"]) == ("by hand", after)
+    assert (plugged_in.saved == old) != after
+    assert plugged_in.saved == plugged_in.memory
+    assert ("saved to flash before it was ended" in capsys.readouterr().err) == after
+
+
+def test_the_report_is_written_when_it_fails_too(plugged_in, tmp_path, capsys):
+    plugged_in.load_noise = 8.0
     out = tmp_path / "new" / "report.yaml"
     assert main(["calibrate", "roboy_arm", "--yes", "--port", "/dev/x", "--out", str(out)]) == 2
     assert "noise of" in capsys.readouterr().err

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from cards_core.checks import finite_number
 from cards_core.control.contact_force import ContactForces
 from cards_core.control.model import ControlModel
 from cards_core.control.sampled_gains import SHORTEST_PERIOD, check_stable, kp_bound
@@ -364,11 +365,14 @@ def number(value: float, what: str, *, minimum: float = 0.0, strict: bool = Fals
         strict: True if ``minimum`` itself is not accepted.
 
     Raises:
-        ParameterError: It is no number, not finite, or too small.
+        ParameterError: It is not a number, not finite, too small or too large.
     """
     if np.ndim(value) != 0:
         raise ParameterError(f"{what} is {value!r}; expected one number")
-    return float(vector(value, [what], what, minimum=minimum, strict=strict)[0])
+    above, at_least = (minimum, -math.inf) if strict else (-math.inf, max(minimum, -LARGEST))
+    return finite_number(
+        value, what, above=above, at_least=at_least, at_most=LARGEST, error=ParameterError
+    )
 
 
 def gain(value: Setting, names: Sequence[str], what: str, maximum: float) -> Array:

@@ -88,6 +88,7 @@ def damping_parameter(
         names=tuple(names),
         live=True,
         square=square,
+        range_note=f", where {CRITICAL:g} is critical damping",
     )
 
 

@@ -30,8 +30,8 @@ from cards_core.typing import Array
 SHORTEST_PERIOD = 1e-6
 """Of the states of any host, [s]; it bounds gains as long as the period is not known."""
 
-_ROUNDING = 1e-6
-"""Of double roots at one: those of directions without gains."""
+_ROUNDING = 1e-12
+"""Of entries of matrices, to the largest entry."""
 
 
 def kp_bound(period: float) -> float:
@@ -70,15 +70,34 @@ def check_stable(kp: Array, kd: Array, period: float, names: Sequence[str], pref
                     f"grow; expected {right if p < most else f'a kp below {most:g}'}, {why}"
                 )
         return
-    # matrices need not commute, so their roots are those of the whole polynomial
+    p, d = (np.diag(g) if g.ndim == 1 else g for g in (kp, kd))
+    p_unit, d_unit = (g / (np.abs(g).max() or 1.0) for g in (p, d))
+    if np.abs(p_unit @ d_unit - d_unit @ p_unit).max() <= _ROUNDING:
+        # both have the axes of a sum of them, and along each axis they are numbers
+        axes = np.linalg.eigh(p_unit + math.pi * d_unit)[1]
+        along = [np.einsum("ij,ik,kj->j", axes, g, axes) for g in (p_unit, d_unit)]
+        p_axes, d_axes = (
+            np.where(np.abs(unit) > _ROUNDING, unit * np.abs(g).max(), 0.0)
+            for unit, g in zip(along, (p, d), strict=True)
+        )
+        lines = [f"direction ({', '.join(f'{x:.3g}' for x in axis)})" for axis in axes.T + 0.0]
+        check_stable(p_axes, d_axes, period, lines, prefix)
+        return
+    # the roots are those of the whole polynomial; a direction without kp has a root at one, and
+    # one without both a second, which stay there and may be anywhere near by rounding
     one = np.eye(len(names))
-    a, b = (np.diag(g) if g.ndim == 1 else g for g in (kp * period**2, kd * period))
+    a, b = p * period**2, d * period
     turn = np.eye(3 * len(names), k=-len(names))
     turn[: len(names)] = np.hstack([2.0 * one, -one - 0.5 * a - b, b - 0.5 * a])
-    growth = float(np.abs(np.linalg.eigvals(turn)).max())
-    if growth > 1.0 + _ROUNDING:
+    roots = np.linalg.eigvals(turn)
+    ranks = [
+        np.linalg.matrix_rank(g, _ROUNDING, hermitian=True) for g in (p_unit, p_unit + d_unit)
+    ]
+    free = 2 * len(names) - sum(ranks)
+    growth = float(np.abs(roots[np.argsort(np.abs(roots - 1.0))[free:]]).max())
+    if growth >= 1.0:
         raise ParameterError(
-            f"{prefix}kp and {prefix}kd, as matrices, let the error grow by a factor {growth:.4g} "
-            f"per period; expected eigenvalues of kp well below {most:g} 1/s^2 and of kd well "
-            f"below {1.0 / period:g} 1/s, {why}"
+            f"{prefix}kp and {prefix}kd, as matrices, let the error grow by a factor "
+            f"{growth:.10g} per period; expected eigenvalues of kp well below {most:g} 1/s^2, and "
+            f"of kd well below {1.0 / period:g} 1/s and above {1.5 * period:g} s kp, {why}"
         )

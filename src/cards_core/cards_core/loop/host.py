@@ -116,6 +116,9 @@ def initial_positions(tree: Tree) -> Parameter:
     )
 
 
+BOARD_TICK = 1e-3
+"""Time step of muscle boards, which have their own time, [s]."""
+
 GAINS = {f"impedance_{gain}": gain for gain in impedance.GAINS}
 """Parameters that are gains of the impedance law, and their names there."""
 
@@ -150,6 +153,39 @@ def impedance_gains(robot: Robot, *, default: str = "the muscle's <control>") ->
         for name, gain in GAINS.items()
         if names
     ]
+
+
+def refuse_unstable(robot: Robot, gains: Mapping[str, Array], dt: float) -> None:
+    """Refuse gains of the impedance law with which explicit steps are not stable at home.
+
+    Judged are ideal cables, whose muscles have the tension of the law at once.
+
+    Args:
+        robot: The robot, with all muscles.
+        gains: ``stiffness`` [N/m] and ``damping`` [N s/m] of all muscles, shape (m,) each.
+        dt: Time step, [s].
+
+    Raises:
+        ParameterError: The message names the muscle that shakes most, and the bound.
+    """
+    muscles = robot.muscles
+    ideal = [isinstance(m.actuator, Cable) and m.actuator.stiffness is None for m in muscles]
+    stiffness, damping = (np.where(ideal, gains[n], 0.0) for n in ("stiffness", "damping"))
+    if not np.any(stiffness + damping):
+        return
+    dynamics = make_dynamics(robot, "numeric")
+    state = dynamics.update(dynamics.tree.home, np.zeros(dynamics.tree.nv))
+    jacobian = state.muscle_jacobian
+    mobility = jacobian @ np.linalg.solve(state.mass_matrix, jacobian.T)
+    growth, shares = fastest_motion(mobility, stiffness, damping, dt)
+    if growth >= BOUND:
+        worst = int(np.argmax(shares))
+        raise ParameterError(
+            f"stiffness {stiffness[worst]:g} N/m and damping {damping[worst]:g} N s/m of "
+            f"muscle '{muscles[worst].name}', with those of the others, make the robot swing "
+            f"up at home (expected: dt^2 K + 2 dt B over the mass that they move below "
+            f"{BOUND:g}, and not {growth:.4g}, for a period dt of {1e3 * dt:g} ms)"
+        )
 
 
 # Log -------------------------------------------------------------------------------------------
@@ -320,30 +356,9 @@ class Host(ABC):
         if gains:
             law = self.gate.impedance
             law.check(gains)
-            self._refuse_unstable({"stiffness": law.stiffness, "damping": law.damping, **gains})
+            dt = getattr(self, "dt", BOARD_TICK)
+            refuse_unstable(self.robot, {**law.gains, **gains}, dt)
             law.change(gains)
-
-    def _refuse_unstable(self, gains: Mapping[str, Array]) -> None:
-        """Refuse K and B of ideal cables with which explicit steps are not stable at home."""
-        muscles = self.robot.muscles
-        ideal = [isinstance(m.actuator, Cable) and m.actuator.stiffness is None for m in muscles]
-        stiffness, damping = (np.where(ideal, gains[n], 0.0) for n in ("stiffness", "damping"))
-        if not np.any(stiffness + damping):
-            return
-        dynamics = make_dynamics(self.robot, "numeric")
-        state = dynamics.update(dynamics.tree.home, np.zeros(dynamics.tree.nv))
-        jacobian = state.muscle_jacobian
-        mobility = jacobian @ np.linalg.solve(state.mass_matrix, jacobian.T)
-        dt = getattr(self, "dt", 1e-3)  # boards have their own time, and tick every millisecond
-        growth, shares = fastest_motion(mobility, stiffness, damping, dt)
-        if growth >= BOUND:
-            worst = int(np.argmax(shares))
-            raise ParameterError(
-                f"stiffness {stiffness[worst]:g} N/m and damping {damping[worst]:g} N s/m of "
-                f"muscle '{muscles[worst].name}', with those of the others, make the robot swing "
-                f"up at home (expected: dt^2 K + 2 dt B over the mass that they move below "
-                f"{BOUND:g}, and not {growth:.4g}, for a period dt of {1e3 * dt:g} ms)"
-            )
 
     @property
     def unanswered(self) -> tuple[str, ...]:

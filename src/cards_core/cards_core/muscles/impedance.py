@@ -135,6 +135,11 @@ class ImpedanceLaw:
         }
 
     @property
+    def gains(self) -> dict[str, Array]:
+        """K, B and T_floor that are wanted, by their names in `GAINS`."""
+        return dict(zip(GAINS, self._wanted, strict=True))
+
+    @property
     def _wanted(self) -> tuple[Array, Array, Array]:
         return self.stiffness, self.damping, self.tension_floor
 
@@ -194,12 +199,19 @@ class ImpedanceLaw:
         """Raise `ParameterError` for gains that `change` would not take."""
         for name, given in values.items():
             if name not in GAINS:
-                raise ParameterError(f"'{name}' is no gain of the impedance law; expected {GAINS}")
-            array = np.asarray(given, dtype=float)
+                raise ParameterError(
+                    f"'{name}' is not a gain of the impedance law; expected {', '.join(GAINS)}"
+                )
+            wanted = f"one number for each of {', '.join(self._names)}"
+            try:
+                array = np.asarray(given, dtype=float)
+            except (TypeError, ValueError):
+                text = f"{name} of the impedance law is {given!r:.60}; expected {wanted}"
+                raise ParameterError(text) from None
             if array.shape != self.stiffness.shape:
                 raise ParameterError(
                     f"{name} of the impedance law has shape {array.shape}, expected "
-                    f"{self.stiffness.shape}: one number for each of {', '.join(self._names)}"
+                    f"{self.stiffness.shape}: {wanted}"
                 )
             most = np.full(array.shape, MOST[name])
             if name == "tension_floor":

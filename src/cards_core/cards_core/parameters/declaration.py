@@ -58,6 +58,7 @@ class Parameter:
             not hold for its entries. One number alone is no matrix.
         infinite: Numbers above `LARGEST` and infinite ones are accepted where a limit allows them.
         live: May be changed while the node runs.
+        range_note: Said after the limits where a number is beyond them.
         default_text: Says what the default is where it comes from the model.
         kind: Type that the default does not show: of a single value, bool, int, float or str; of
             the entries of a sequence that are no numbers, str, or tuple for rows of numbers.
@@ -78,6 +79,7 @@ class Parameter:
     square: bool = False
     infinite: bool = False
     live: bool = False
+    range_note: str = ""
     default_text: str = ""
     kind: type | None = None
     noun: str = "parameter"
@@ -245,7 +247,7 @@ class Parameter:
             limits = f"{self.lower:g} .. {self.upper:g}"
             if math.isfinite(self.above):
                 limits = self.range_text
-            raise self._wrong(value, f"{finite}{limits}")
+            raise self._wrong(value, f"{finite}{limits}{self.range_note}")
 
     def _wrong(self, value: Any, expected: str) -> ParameterError:
         return ParameterError(

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from cards_core.errors import CardsError, DescriptionError
-from cards_core.yaml_fields import Document, Place, parse_yaml
+from cards_core.yaml_fields import Document, Place, parse_yaml, yaml_value
 
 PARAMETER_KEY = "ros__parameters"
 
@@ -125,7 +125,7 @@ def read_file(path: str | Path) -> list[Section]:
         raise DescriptionError(f"cannot be read: {error}", source=source) from error
     places = parse_yaml(text, source)  # knows lines, and refuses a key that is there twice
     try:
-        values = yaml.safe_load(text)  # knows integers from floats, as ROS does
+        values = yaml_value(text)  # knows integers from floats, as ROS does
     except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         raise DescriptionError(
@@ -278,7 +278,7 @@ def given_value(text: str, option: str) -> Any:
         CardsError: It is not YAML.
     """
     try:
-        return yaml.safe_load(text)
+        return yaml_value(text)
     except (yaml.YAMLError, ValueError) as error:
         raise CardsError(f"{option}: the value is not YAML") from error
 

@@ -265,7 +265,7 @@ def test_numbers_of_the_gait_are_checked():
         ({"body_waves": -1e-9}, "body_waves"),
         ({"rear": -1e-9}, "rear"),
         ({"turn": np.inf}, "turn"),
-        ({"turn": -1.1e9}, "turn of 'turn' is .* >= -1e"),
+        ({"turn": -1.1e9}, "turn is .* >= -1e"),
         ({"inside_factor": np.nan}, "inside_factor"),
         ({"commands": read_nothing()}, "gait is 'hold' with a file of commands"),
     ):

@@ -1,6 +1,7 @@
 """Gains that the control period allows: a sampled double integrator, and controllers that run."""
 
 import math
+from array import array
 from dataclasses import replace
 
 import numpy as np
@@ -118,6 +119,57 @@ def test_matrices_that_do_not_commute_are_judged_by_the_motion_that_they_make(se
             gains.judge(period)
 
 
+def judged(kp, kd, period):
+    try:
+        Gains(tuple("xyz"), kp, kd).judge(period)
+    except ParameterError:
+        return False
+    return True
+
+
+SIZES = st.one_of(st.just(0.0), st.floats(-9.0, 0.0).map(lambda x: 10.0**x))
+
+
+@given(
+    st.lists(st.tuples(SIZES, SIZES), min_size=3, max_size=3),
+    st.booleans(),
+    st.integers(0, 10_000),
+)
+def test_a_matrix_is_judged_as_the_vector_of_its_eigenvalues(gains, turned, seed):
+    """Diagonal ones exactly; those turned by the same angles but for their rounding."""
+    period = 1e-3
+    kp, kd = np.array(gains).T * [[0.3 / period**2], [1.2 / period]]
+    wanted = judged(kp, kd, period)
+    assert judged(np.diag(kp), np.diag(kd), period) == wanted
+    assert judged(kp, np.diag(kd), period) == judged(np.diag(kp), kd, period) == wanted
+    if turned:
+        axes = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))[0]
+        p, d = (axes @ np.diag(g) @ axes.T for g in (kp, kd))
+        p, d = 0.5 * (p + p.T), 0.5 * (d + d.T)
+        near = [judged(kp * x, kd * y, period) for x in (0.99, 1.01) for y in (0.99, 1.01)]
+        if all(near) == any(near) == wanted:  # no bound is near
+            assert judged(p, d, period) == wanted
+
+
+def test_stiffness_without_damping_is_refused_in_every_form():
+    names = ("x", "y")
+    for kp, kd in (
+        (np.ones(2), np.zeros(2)),
+        (np.eye(2), np.zeros((2, 2))),
+        (np.array([[1.0, 0.5], [0.5, 1.0]]), np.zeros((2, 2))),
+        # damped along one axis alone, which is none of kp's
+        (np.diag([1.0, 1.0001]), 1e-4 * np.array([[0.5, 0.5], [0.5, 0.5]])),
+        (np.array([[1.0, 0.5], [0.5, 1.0]]), np.diag([1e-5, 0.0])),
+    ):
+        with pytest.raises(ParameterError, match="let the error grow"):
+            Gains(names, kp, kd).judge(1e-3)
+    # one stiff direction with little damping elsewhere, and one without gains
+    Gains(names, np.diag([400.0, 0.0]), np.array([[40.0, 1.0], [1.0, 2.0]])).judge(1e-3)
+    v = np.array([0.6, 0.8])
+    Gains(names, 400.0 * np.outer(v, v), 40.0 * np.outer(v, v)).judge(1e-3)
+    Gains(names, 400.0 * np.outer(v, v), None).judge(1e-3)
+
+
 def test_a_matrix_may_leave_directions_alone():
     gains = Gains(("x", "y"), np.diag([400.0, 0.0]), np.diag([40.0, 0.0]))
     gains.judge(1e-3)
@@ -151,6 +203,16 @@ def live(item):
     return {name: value.copy() for name, value in values.items()}
 
 
+def test_a_refused_damping_is_told_as_numbers_with_what_minus_one_is():
+    """ROS hands lists of numbers over as arrays."""
+    (spec,) = (s for s in controller_parameters("ctc_joint", planar_2r()) if s.name == "kd")
+    for value in (array("d", [math.nan, -2.0]), np.array([math.nan, -2.0])):
+        with pytest.raises(ParameterError) as caught:
+            spec.check(value)
+        text = str(caught.value)
+        assert "'kd' is [nan, -2.0] (expected: finite, -1 .. 1e+06, where -1 is critical" in text
+
+
 @pytest.mark.parametrize("value", HUGE)
 @pytest.mark.parametrize("name", ["kp", "kd", "posture_kp", "posture_kd"])
 def test_a_controller_that_runs_refuses_gains_without_bound_and_keeps_those_it_has(name, value):
@@ -177,7 +239,14 @@ def test_a_controller_that_runs_refuses_gains_without_bound_and_keeps_those_it_h
         ({"kd": 1001.0}, r"kd 1001 1/s of 'joint_1' .* above 0.6\d* and below 999.\d*, for"),
         ({"kd": 0.0}, "above 0.6"),  # delay takes damping away
         ({"kp": 1e5, "kd": 40.0}, "beside this kp a kd above"),
-        ({"kp": [[4e5, 0.0], [0.0, 1.0]]}, "as matrices, let the error grow by a factor"),
+        (
+            {"kp": [[4e5, 0.0], [0.0, 1.0]]},
+            r"kp 400000 1/s\^2 and kd 40 1/s of 'direction \(1, 0\)'",
+        ),
+        (
+            {"kp": [[4e5, 0.0], [0.0, 1.0]], "kd": [[40.0, 1.0], [1.0, 60.0]]},
+            "let the error grow by",
+        ),
     ],
 )
 def test_both_gains_are_judged_together_with_the_period(changes, text):

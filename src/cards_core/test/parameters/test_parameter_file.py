@@ -9,6 +9,7 @@ from cards_core.parameters.parameter_file import (
     check_nodes,
     check_parameters,
     command_line_sections,
+    given_value,
     load_parameters,
     own_parameters,
     read_file,
@@ -173,3 +174,25 @@ def test_a_value_from_elsewhere_is_not_said_to_be_in_the_file(tmp_path):
     assert where_given("/simulator", "dt", 0.5, sections) == f"{file}:1: node 'simulator': "
     assert where_given("/simulator", "dt", 7.0, sections) == ""
     assert where_given("/other", "dt", 0.5, sections) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e4", 1e4),
+        ("1.0e7", 1e7),
+        ("-.5E-3", -5e-4),
+        ("3", 3),
+        ("0.5", 0.5),
+        ("'1e4'", "1e4"),
+        ("1e4x", "1e4x"),
+        ("[1e4, 2]", [1e4, 2]),
+    ],
+)
+def test_numbers_with_a_power_are_numbers_as_in_ros(tmp_path, text, value):
+    """YAML 1.1, and so PyYAML, takes those without a point or a sign for texts."""
+    file = tmp_path / "a.yaml"
+    file.write_text(f"ctc_joint:\n  ros__parameters:\n    kp: {text}\n")
+    for found in (load_parameters(file, "ctc_joint")["kp"], given_value(text, "--set")):
+        assert found == value
+        assert type(found) is type(value)

@@ -294,7 +294,7 @@ class BoardHost(Host):
         try:
             if gains:
                 self.hardware.change_impedance({gain: getattr(law, gain).copy() for gain in gains})
-        except HardwareError as error:
+        except CardsError as error:
             law.change(before)
             raise ParameterError(f"impedance law: {error}") from error
 

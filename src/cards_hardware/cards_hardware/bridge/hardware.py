@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from cards_core.dynamics.interface import Dynamics
-from cards_core.errors import CardsError
+from cards_core.errors import CardsError, ParameterError
+from cards_core.loop.host import BOARD_TICK, refuse_unstable
 from cards_core.muscles.impedance import ImpedanceLaw
 from cards_core.robot.actuators import CommandKind
 from cards_core.robot.model import Robot
@@ -346,20 +347,29 @@ class Hardware:
     def change_impedance(self, gains: Mapping[str, Array]) -> None:
         """Change gains of the muscles' impedance law on all boards, or on none.
 
-        All numbers are checked before the first is sent. If a board does not take its own, those
-        that have theirs are told what they had before. While no port is open the gains wait for
-        `open`. They act upon the set-points that follow, without a jump of the tension.
+        All numbers are checked before the first is sent, as hosts check them: also gains that make
+        the robot swing up at home are refused (`cards_core.loop.host.refuse_unstable`). If a
+        board does not take its own, those that have theirs are told what they had before. While no
+        port is open the gains wait for `open`. They act upon the set-points that follow, without a
+        jump of the tension.
 
         Args:
             gains: Some of ``stiffness`` [N/m], ``damping`` [N s/m] and ``tension_floor`` [N], of
                 all muscles in the robot's order, shape (m,) each.
 
         Raises:
-            HardwareError: A number is not possible, a muscle is on no board, or a board is not
-                there or does not take it; no gain has changed.
+            ParameterError: A name, a size or a number does not fit, the gains are not stable, or
+                those of a muscle on no board are not the model's.
+            HardwareError: A board is not there or does not take it. No gain has changed then.
         """
+        law = ImpedanceLaw(self.robot.muscles)
+        for name, told in self.impedance_gains().items():  # NaN on no board
+            np.copyto(law.gains[name], told, where=~np.isnan(told))
+        law.check(gains)
+        gains = {name: np.asarray(values, dtype=float) for name, values in gains.items()}
         laws = [self._laws_with(item, gains) for item in self.boards]
-        self._check_undriven(gains)
+        self._check_undriven(gains, law.gains)
+        refuse_unstable(self.robot, {**law.gains, **gains}, BOARD_TICK)
         if self._opened:
             lost = [board for board in self.boards if not board.connected]
             if lost:
@@ -404,17 +414,18 @@ class Hardware:
             try:
                 out.append(check_impedance(asdict(law) | given, limits))
             except CardsError as error:
-                raise HardwareError(f"muscle '{name}' of board '{layout.name}': {error}") from None
+                text = f"muscle '{name}' of board '{layout.name}': {error}"
+                raise ParameterError(text) from None
         return tuple(out)
 
-    def _check_undriven(self, gains: Mapping[str, Array]) -> None:
+    def _check_undriven(self, gains: Mapping[str, Array], model: Mapping[str, Array]) -> None:
         """Refuse gains of muscles that no board drives, unless they are those of the model."""
         for at in self._states.passive:
             muscle = self.robot.muscles[at]
             for name, values in gains.items():
-                own = getattr(ImpedanceLaw((muscle,)), name)[0]
+                own = model[name][at]
                 if values[at] != own:
-                    raise HardwareError(
+                    raise ParameterError(
                         f"{name} of muscle '{muscle.name}' is {values[at]:g}, but no board drives "
                         f"it (expected: {own:g}, as in the model)"
                     )

@@ -86,7 +86,7 @@ class Calibration:
 
     Attributes:
         dynamics: Dynamics of the robot.
-        changed: Whether a board has other zero points than at the beginning.
+        saved: Whether `save` has written zero points to the flash of all boards.
     """
 
     def __init__(
@@ -104,10 +104,16 @@ class Calibration:
         self.layouts = tuple(layouts)
         self.boards = tuple(boards)
         self.seconds = seconds
-        self.changed = False
+        self.saved = False
         self._recorders = tuple(recorders)
         self._wait = wait
         self._old: dict[tuple[int, ParameterId, int], int] = {}
+        self._in_flash = False  # whether flash may have others than the old ones
+
+    @property
+    def changed(self) -> bool:
+        """Whether a board may have other zero points than at the beginning or the last `save`."""
+        return bool(self._old)
 
     def measure(self, seconds: float | None = None) -> Measurement:
         """Record all boards for a given time.
@@ -306,35 +312,39 @@ class Calibration:
         `Hardware.arm` compares the numbers, so that boards with zero points of different
         calibrations are not armed.
 
+        Whatever ends it early, Ctrl-C included, all boards are told their old zero points and save
+        these. Should that be ended too, `restore` does it.
+
         Raises:
-            HardwareError: A board did not save it. Those that had were told their old zero points
-                and saved these; the message says if a board did not do that either.
+            HardwareError: A board did not save it; the message says if one did not save its old
+                zero points either.
         """
         number = secrets.randbelow(ParameterId.CALIBRATION.maximum) + 1
+        self.saved = False
         try:
             for board in range(len(self.boards)):
                 self._note_old(board, ParameterId.CALIBRATION, 0)
                 self.boards[board].set_parameter(ParameterId.CALIBRATION, 0, number)
             wanted = self.parameters()
+            self._in_flash = True
             for each in self.boards:
                 each.save_parameters()
             if self.parameters() != wanted:
                 raise HardwareError("a board lost its zero points before they were saved")
-        except CardsError as error:
-            raise HardwareError(f"not saved: {error}; {self._save_old()}") from error
-        self._old.clear()
-        self.changed = False
-
-    def _save_old(self) -> str:
-        """Have all boards save their old zero points; return what came of it."""
-        failed = self._put_back(save=True)
-        if not failed:
-            return "all boards have their old zero points"
-        names = ", ".join(name for name, _ in failed)
-        return (
-            f"what flash of board {names} has is not known ({failed[-1][1]}), the others "
-            "have their old zero points: calibrate again; boards that differ are not armed"
-        )
+            self.saved = True
+            self._old.clear()  # the step after which nothing is put back any more
+            self._in_flash = False
+        except BaseException as error:
+            if not self._old:
+                self._in_flash = False
+                raise
+            self.saved = False
+            left = self._put_back()
+            if left or isinstance(error, CardsError):
+                told = f"not saved: {str(error) or 'interrupted'}"
+                left = left or "all boards have their old zero points"
+                raise HardwareError(f"{told}; {left}") from error
+            raise
 
     def restore(self) -> None:
         """Restore the zero points of the beginning, or of the last `save`.
@@ -342,25 +352,39 @@ class Calibration:
         Raises:
             HardwareError: A board does not answer; the others have their old ones.
         """
-        if failed := self._put_back(save=False):
-            raise failed[0][1]
+        if left := self._put_back():
+            raise HardwareError(left)
 
-    def _put_back(self, *, save: bool) -> list[tuple[str, CardsError]]:
-        """Tell all boards their old zero points; return those that failed, and why."""
+    def _put_back(self) -> str:
+        """Tell all boards their old zero points; return what those have that did not take them."""
         failed = []
         for board, layout in enumerate(self.layouts):
-            try:
-                for (at, parameter, channel), value in self._old.items():
-                    if at == board:
-                        self.boards[board].set_parameter(parameter, channel, value)
-                if save:
-                    self.boards[board].save_parameters()
-            except CardsError as error:
-                failed.append((layout.name, error))
+            old = [(*key[1:], value) for key, value in self._old.items() if key[0] == board]
+            for last in (False, True):
+                try:
+                    if last:
+                        self.boards[board].open()  # one that restarted needs a new session
+                    for one in old:
+                        self.boards[board].set_parameter(*one)
+                    if self._in_flash:
+                        self.boards[board].save_parameters()
+                    break
+                except CardsError as error:
+                    if last:
+                        failed.append((layout.name, error))
         if not failed:
             self._old.clear()
-            self.changed = False
-        return failed
+            self._in_flash = False
+            return ""
+        names, reason = ", ".join(name for name, _ in failed), failed[-1][1]
+        if not self._in_flash:
+            return f"board {names} has new zero points, not saved: switch it off and on ({reason})"
+        others = len(self.boards) > len(failed)
+        return (
+            f"what flash of board {names} has is not known, its old zero points or the new ones "
+            f"({reason}){', the others have their old zero points' if others else ''}: calibrate "
+            f"again{'; boards that differ are not armed' if len(self.boards) > 1 else ''}"
+        )
 
     def _note_old(self, board: int, parameter: ParameterId, channel: int) -> None:
         """Keep the value of the beginning; a later one is not it."""
@@ -389,7 +413,6 @@ class Calibration:
         parameter = _OF_ACTION[action]
         for channel in channels:
             self._note_old(board, parameter, channel)
-        self.changed = True
         self.boards[board].calibrate(action, channels, values)
 
     def _results(

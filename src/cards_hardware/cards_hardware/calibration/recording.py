@@ -151,6 +151,10 @@ class CalibratedBoard(Protocol):
         """Who it is."""
         ...
 
+    def open(self) -> None:
+        """Begin a new session. Raises `HardwareError`, `BoardError`."""
+        ...
+
     def get_parameter(self, parameter: ParameterId | int, index: int = 0) -> int:
         """Return a parameter in wire units."""
         ...

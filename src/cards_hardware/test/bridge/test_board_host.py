@@ -269,6 +269,14 @@ def test_gains_change_on_the_boards_and_in_the_gate_or_in_neither(stiff):
         host.change({"impedance_stiffness": np.zeros(4)})
     np.testing.assert_array_equal(law.stiffness, wanted)
 
+    def refuse(_gains):
+        raise ParameterError("no board drives it")
+
+    host.hardware.change_impedance = refuse
+    with pytest.raises(ParameterError, match="impedance law: no board drives it"):
+        host.change({"impedance_stiffness": np.zeros(4)})
+    np.testing.assert_array_equal(law.stiffness, wanted)
+
 
 def test_boards_have_no_excitation(host):
     with pytest.raises(CommandRefusedError, match="excitation"):

@@ -1,5 +1,6 @@
 """Several boards as one robot."""
 
+import math
 import threading
 import time
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ import pytest
 from fake_board import FakeBoard
 
 from cards_core.dynamics.interface import make_dynamics
+from cards_core.errors import ParameterError
 from cards_core.formats import load
 from cards_hardware.boards.layout import SUFFIX, read_layout
 from cards_hardware.bridge.hardware import Hardware
@@ -156,17 +158,28 @@ def test_a_length_is_a_set_point_under_the_gains_in_force(pair):
 @pytest.mark.parametrize(
     ("gains", "message"),
     [
-        ({"stiffness": [1.0, 1.0, 1.0, 2e7]}, "cable_4.*stiffness is 2e\\+07, expected 0"),
-        ({"damping": [-1.0, 0.0, 0.0, 0.0]}, "cable_1.*damping is -1, expected 0"),
+        ({"stiffness": [1.0, 1.0, 1.0, 2e7]}, r"stiffness of .*cable_4' is 2e\+07; .*>= 0"),
+        ({"damping": [-1.0, 0.0, 0.0, 0.0]}, "damping of muscle 'cable_1' is -1; .*>= 0"),
+        ({"damping": [0.0, 0.0, math.nan, 0.0]}, "damping of muscle 'cable_3' is nan"),
         ({"tension_floor": [10.0, 10.0, 1.0, 10.0]}, "cable_3.*tension_min"),
-        ({"tension_floor": [10.0, 3e3, 10.0, 10.0]}, "cable_2.*tension_max"),
+        ({"tension_floor": [10.0, 3e3, 10.0, 10.0]}, "tension_floor of muscle 'cable_2' is 3000"),
+        ({"stiffness": [1e3] * 9}, r"stiffness .*shape \(9,\), expected \(4,\): .* cable_1, "),
+        ({"stiffness": [1e3] * 2}, r"stiffness .*shape \(2,\), expected \(4,\)"),
+        ({"stiffness": [[1e3] * 4] * 4}, r"stiffness .*shape \(4, 4\), expected \(4,\)"),
+        ({"stiffness": "x"}, "stiffness of the impedance law is .*'x'.*; expected one number"),
+        ({"stifness": [1e3] * 4}, "'stifness' is not a gain .*expected stiffness, damping, ten"),
+        (
+            {"damping": [3e3] * 4},
+            "stiffness 20000 .*damping 3000 .*make the robot swing up .* 1 ms",
+        ),
+        ({"stiffness": [1e7] * 4}, "stiffness 1e.07 .*make the robot swing up at home"),
     ],
 )
 def test_gains_out_of_range_reach_no_board(pair, gains, message):
     hardware = pair.hardware
     hardware.open()
     before = pair.one.parameters | pair.two.parameters
-    with pytest.raises(HardwareError, match=message):
+    with pytest.raises(ParameterError, match=message):
         hardware.change_impedance({name: np.array(row) for name, row in gains.items()})
     assert pair.one.parameters | pair.two.parameters == before
 

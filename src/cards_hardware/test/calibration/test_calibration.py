@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -178,6 +179,13 @@ def test_a_save_that_fails_anywhere_leaves_one_calibration_or_a_mixture_that_sho
         old = [dict(board.memory) for board in boards]
         requests = [0]
         flaky = Flaky(boards[1], requests, 10_000, done, lasting)
+        begun, save = [False], boards[0].save_parameters
+
+        def save_first(begun=begun, save=save):
+            begun[0] = True
+            save()
+
+        boards[0].save_parameters = save_first
         calibration = Calibration(robot, layouts, [boards[0], flaky], [Recorder(), Recorder()])
         for each, layout in enumerate(layouts):
             lengths = [111_111] * len(layout.muscles)
@@ -196,12 +204,155 @@ def test_a_save_that_fails_anywhere_leaves_one_calibration_or_a_mixture_that_sho
             assert boards[0].memory == boards[0].saved == old[0]
             assert boards[1].saved == old[1] or (mixed and lasting)
             assert ("all boards have their old" in told) == (not calibration.changed)
-            assert ("board right has is not known" in told) == lasting
+            assert ("board right has" in told) == lasting
+            # flash was not written as long as nobody was told to save
+            assert ("flash of board right has is not known" in told) == (lasting and begun[0])
     assert at > 10
     assert not calibration.changed  # the last one saved all
     assert boards[0].saved[number] == boards[1].saved[number] != 5
     assert [board.saved == board.memory for board in boards] == [True, True]
     assert (mixtures > 0) == lasting
+
+
+def musashi():
+    """A calibration of two boards whose lengths were set, the boards and what they had before."""
+    robot = load("musashi_like")
+    dynamics = make_dynamics(robot)
+    layouts = read_layout("musashi_like", robot, port="a,b", dynamics=dynamics).boards
+    boards = [BenchBoard(dynamics, layout) for layout in layouts]
+    for board in boards:
+        board.memory[ParameterId.CALIBRATION, 0] = 5
+        board.saved = dict(board.memory)
+    old = [dict(board.memory) for board in boards]
+    made = Calibration(robot, layouts, boards, [Recorder(), Recorder()])
+    for each, layout in enumerate(layouts):
+        lengths = [111_111] * len(layout.muscles)
+        made._calibrate(each, CalibrateAction.LENGTH, range(len(lengths)), lengths)
+    return made, boards, old
+
+
+def interrupting(at):
+    """Return a tracer that raises `KeyboardInterrupt` before the at-th line of this module."""
+    left = [at]
+
+    def trace(frame, event, _argument):
+        if not frame.f_code.co_filename.endswith("calibration/procedure.py"):
+            return None if "bench_board" not in frame.f_code.co_filename else trace
+        if event == "line":
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyboardInterrupt
+        return trace
+
+    return trace, left
+
+
+def test_ctrl_c_anywhere_in_a_save_leaves_all_of_it_or_nothing_and_says_which():
+    for at in range(1, 10_000):
+        made, boards, old = musashi()
+        trace, left = interrupting(at)
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            made.save()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        if left[0] > 0:  # it came to its end before
+            break
+        if made.changed:  # it came before anything was done
+            made.restore()
+        new = {board.saved[ParameterId.CALIBRATION, 0] for board in boards} - {5}
+        assert made.saved == (len(new) == 1)
+        for board, values in zip(boards, old, strict=True):
+            assert board.memory == board.saved
+            assert (board.saved == values) != made.saved
+        assert not made.changed
+    assert at > 15
+
+
+def test_a_save_that_is_ended_while_it_is_put_back_is_put_back_by_restore():
+    made, boards, old = musashi()
+    save, times = boards[1].save_parameters, []
+
+    def ended():
+        times.append(0)
+        save()
+        if len(times) < 3:
+            raise KeyboardInterrupt
+
+    boards[1].save_parameters = ended
+    with pytest.raises(KeyboardInterrupt):
+        made.save()
+    assert made.changed
+    made.restore()
+    assert [board.saved for board in boards] == [board.memory for board in boards] == old
+    assert not made.saved
+    assert not made.changed
+
+
+def test_ctrl_c_in_a_save_that_cannot_be_put_back_is_an_error_that_says_so():
+    made, boards, _ = musashi()
+    save = boards[0].save_parameters
+
+    def ended():
+        save()
+        boards[0].set_parameter = boards[0].open = silent
+        raise KeyboardInterrupt
+
+    def silent(*_):
+        raise RequestError("left", "/dev/x", "PARAM_SET", "no answer")
+
+    boards[0].save_parameters = ended
+    text = "not saved: interrupted; what flash of board left has is not known.* the others have"
+    with pytest.raises(HardwareError, match=text):
+        made.save()
+
+
+@pytest.mark.parametrize("back", [True, False])
+def test_one_board_that_restarts_after_its_save_is_put_back_or_told_truly(bench, back):
+    """It answers in a new session only. There are no others, and it would be armed."""
+    board, calibration = bench
+    board.saved = dict(board.memory)
+    old = dict(board.memory)
+    calibration.set_lengths(calibration.measure(), board.q)
+    save, opened, gone = board.save_parameters, board.open, [False]
+
+    def alive(found):
+        def ask(*values):
+            if gone[0]:
+                raise RequestError("arm", "/dev/x", "PARAM_GET", "no answer")
+            return found(*values)
+
+        return ask
+
+    def saved():
+        save()
+        board.save_parameters = alive(save)
+        gone[0] = True
+
+    def reopened():
+        if not back:
+            raise RequestError("arm", "/dev/x", "HELLO", "no answer")
+        gone[0] = False
+        opened()
+
+    board.save_parameters, board.open = saved, reopened
+    board.get_parameter = alive(board.get_parameter)
+    board.set_parameter = alive(board.set_parameter)
+    with pytest.raises(HardwareError) as caught:
+        calibration.save()
+    told = str(caught.value)
+    if back:
+        assert board.saved == board.memory == old
+        assert "all boards have their old zero points" in told
+    else:
+        assert "flash of board arm has is not known, its old zero points or the new ones" in told
+        assert "calibrate again" in told
+        assert "others" not in told
+        assert "differ" not in told
+    assert calibration.changed != back
 
 
 def test_a_board_that_dropped_its_zero_points_is_not_saved_with_others(bench):

@@ -110,6 +110,10 @@ class BenchBoard:
 
     # What a board is asked ----------------------------------------------------------------------
 
+    def open(self):
+        """A new session, in which it has what flash has."""
+        self.memory |= self.saved or {}
+
     def get_parameter(self, parameter, index=0):
         return self.memory[P(parameter), index]
 

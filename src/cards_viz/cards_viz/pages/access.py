@@ -18,13 +18,14 @@ import re
 import secrets
 import socket
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from cards_core.errors import CardsError
-from cards_core.files import private_file
+from cards_core.files import ProcessFolder
 from cards_core.permissions import private_folder
 
 LOG = logging.getLogger(__name__)
@@ -124,23 +125,24 @@ def page_url(host: str, port: int, given: str | None = None) -> str:
     return f"http://{name}:{port}/?{PARAMETER}={given}"
 
 
-def tell_link(url: str, spectator_url: str) -> Path:
+def tell_link(url: str, spectator_url: str) -> tuple[Path, Callable[[], None]]:
     """Tell the links of a node's page to who started the node, and to nobody else.
 
     Not in a log: others read it, and everybody in the network the topic ``/rosout``. The links
     are written to the terminal of the process, however its output is redirected, if it has one.
+    What nodes that were killed have left is removed.
 
     Returns:
-        A file with the links that this user alone can read.
+        A file with the links that this user alone can read, and what removes it.
     """
     text = f"{url}\n" if read_only() else f"{url}\nspectators: {spectator_url}\n"
-    name = f"page-{page_port(url)}"
-    with open(private_file(name), "w", encoding="utf-8") as stream:
-        stream.truncate(0)  # it may be that of a process that was killed
-        stream.write(text)
+    folder = ProcessFolder("page", str(private_folder()))
+    file = folder.path / f"page-{page_port(url)}"
+    file.write_text(text, encoding="utf-8")
+    file.chmod(0o600)
     with contextlib.suppress(OSError), open("/dev/tty", "w", encoding="utf-8") as terminal:
         terminal.write(f"open {text}")
-    return private_folder() / name
+    return file, folder.close
 
 
 def page_port(url: str) -> int:

@@ -5,7 +5,9 @@ import http.client
 import logging
 import os
 import pty
+import signal
 import socket
+import subprocess
 import sys
 import time
 from urllib.parse import urlsplit
@@ -337,16 +339,36 @@ def session(tmp_path, monkeypatch):
 def test_the_link_of_a_node_is_in_a_file_for_this_user(session, monkeypatch):
     before = os.umask(0)
     try:
-        file = access.tell_link(LINK + "a" * 50, "http://127.0.0.1:8123/?token=s")
-        assert access.tell_link(LINK, "http://127.0.0.1:8123/?token=s") == file
+        file, remove = access.tell_link(LINK, "http://127.0.0.1:8123/?token=s")
     finally:
         os.umask(before)
-    assert file == session / "cards" / "page-8123"
+    assert file.name == "page-8123"
+    assert file.parent.parent == session / "cards"
+    assert file.parent.stat().st_mode & 0o777 == 0o700
     assert file.read_text() == f"{LINK}\nspectators: http://127.0.0.1:8123/?token=s\n"
     assert file.stat().st_mode & 0o777 == 0o600
     monkeypatch.setenv(access.READ_ONLY, "1")
-    assert access.tell_link("http://a:8123/?token=s", "http://a:8123/?token=s") == file
-    assert file.read_text() == "http://a:8123/?token=s\n"
+    other, remove_other = access.tell_link("http://a:8123/?token=s", "http://a:8123/?token=s")
+    assert other.read_text() == "http://a:8123/?token=s\n"
+    assert file.exists()  # of a process that lives
+    remove()
+    remove_other()
+    assert list((session / "cards").iterdir()) == []
+
+
+def test_the_link_of_a_node_that_was_killed_goes_when_the_next_page_is_told(session):
+    program = (
+        "import os, signal\nfrom cards_viz.pages.access import tell_link\n"
+        f"kept = tell_link({LINK!r}, 'x')\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    killed = subprocess.run([sys.executable, "-c", program], env=environment, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = (session / "cards").glob("**/page-8123")
+    file, remove = access.tell_link("http://127.0.0.1:8124/?token=t", "http://127.0.0.1:8124/")
+    assert not left.exists()
+    assert list((session / "cards").glob("**/page-*")) == [file]
+    remove()
 
 
 def test_the_terminal_shows_the_link_wherever_the_output_goes(session):
