@@ -157,7 +157,7 @@ def test_stiffness_without_damping_is_refused_in_every_form():
         (np.ones(2), np.zeros(2)),
         (np.eye(2), np.zeros((2, 2))),
         (np.array([[1.0, 0.5], [0.5, 1.0]]), np.zeros((2, 2))),
-        # damped along one axis alone, which is none of kp's
+        # damped along one axis, which is not an axis of kp
         (np.diag([1.0, 1.0001]), 1e-4 * np.array([[0.5, 0.5], [0.5, 0.5]])),
         (np.array([[1.0, 0.5], [0.5, 1.0]]), np.diag([1e-5, 0.0])),
     ):

@@ -205,7 +205,7 @@ def test_a_save_that_fails_anywhere_leaves_one_calibration_or_a_mixture_that_sho
             assert boards[1].saved == old[1] or (mixed and lasting)
             assert ("all boards have their old" in told) == (not calibration.changed)
             assert ("board right has" in told) == lasting
-            # flash was not written as long as nobody was told to save
+            # flash is not written before the user asks to save
             assert ("flash of board right has is not known" in told) == (lasting and begun[0])
     assert at > 10
     assert not calibration.changed  # the last one saved all
