@@ -28,7 +28,7 @@ from cards_core.control.qp_parameters import (
     stiffness_parameter,
 )
 from cards_core.errors import ParameterError, UnknownNameError
-from cards_core.optimize.goal_program import GoalProgram
+from cards_core.optimize.goal_program import GoalProgram, conditioning
 from cards_core.optimize.qp import QP_INFINITY
 from cards_core.parameters.declaration import Parameter, ParameterStore
 from cards_core.robot.model import Robot, Tree
@@ -44,6 +44,12 @@ PULL = 10.0
 """Price of a task out of reach: alone and without bounds, at home, its pull would change a tension
 by this many times its range. What regular poses need is below 2; the change of tensions with the
 pose, where the task loses rank, grows with it."""
+
+NEAR_SINGULAR = 0.1
+"""Share of the task's smallest singular value at typical poses below which it is damped."""
+
+TYPICAL_POSES = 63
+"""Random poses within the limits whose median is typical."""
 
 GREATEST_RANGE = 4000.0
 """Range of a tension or an effort that counts in that at most, in its unit: a limit of 1e8 N says
@@ -71,12 +77,13 @@ class CtcOperational(QpController):
       it. The order is strict: limits yield (r) only to what the muscles can do, the task (s) to
       both, and the cost to all. The program always has a solution.
       How it is solved, and why not by weights: `cards_core.optimize.goal_program`.
-    - A task out of reach pulls no more than a price allows, 10 times the tensions' ranges at home:
-      near singular poses, such as a stretched arm, what it asks for grows without bound, and
-      tensions would jump from one limit to the other as the pose passes them. With the price they
-      are continuous there; where the task can be done, nothing changes.
+    - Near singular poses, such as a stretched arm, what a task asks for grows without bound, and
+      tensions would jump from one limit to the other as the pose passes them. A task out of reach
+      therefore pulls no more than a price allows, 10 times the tensions' ranges at home, and
+      every task is damped [Nakamura1986]_ where the smallest singular value of ``J Hq^-1/2`` is
+      below a tenth of its median over random poses. At other poses the order is strict.
     - The status is ``OK`` if s is zero, ``JOINT_LIMIT`` if it would be without the joint limits,
-      else ``INFEASIBLE``. A task with more axes than the joints can move, such as ``xyz`` of a
+      else ``INFEASIBLE``, also where the task is damped. A task with more axes than the joints can move, such as ``xyz`` of a
       tip on a sphere, can be met in some directions only: control as many as there are.
 
     qdd stays a variable: eliminating it by ``qdd = -M^-1 (L' f + C + G)`` leaves 11 instead of
@@ -194,6 +201,7 @@ class CtcOperational(QpController):
             task,
             yielding=list(a + np.arange(n)[self._limits.v]),
             price=self._price(hessian / scale, rows),
+            regular=self._regular(hessian[a:] / scale, rows, task / np.max(task)),
             tolerance=number(residual_tolerance, "residual_tolerance", strict=True),
         )
         self._use(program, 1.0)
@@ -227,6 +235,15 @@ class CtcOperational(QpController):
         ranges = np.concatenate([tensions, 2.0 * self.motors.efforts / self._torque_unit])
         share = change / np.clip(ranges, 1.0, GREATEST_RANGE)[:, None]
         return PULL / (float(np.max(share, initial=0.0)) or 1.0)
+
+    def _regular(self, hessian: Array, rows: list[int], weights: Array) -> float:
+        """Return the conditioning of the task below which it is damped, see `NEAR_SINGULAR`."""
+        tree, unit, rng = self.dynamics.tree, self._acceleration_unit, np.random.default_rng(0)
+        still, found = np.zeros(tree.nv), []
+        for _ in range(TYPICAL_POSES):
+            place = self.dynamics.operational(tree.random(rng), still, self.frame)
+            found.append(conditioning(unit * place.jacobian[rows], hessian, weights))
+        return NEAR_SINGULAR**2 * float(np.median(found))
 
     def _parts(self, rows: list[int]) -> TaskParts:
         """Return what the compiled step needs beside what `QpController` has."""

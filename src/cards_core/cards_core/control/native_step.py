@@ -3,7 +3,7 @@
 What NumPy does in some fifty calls, ``native/control_step.c`` does in one: error and feedback, the
 kernels of the model, the rows of the program, DAQP on it (warm-started in place), and the test
 whether all goals are met. It settles the usual step, in which they are. Whatever else happens
-(requests out of reach, numbers that are not finite, a solver that fails) it leaves to the NumPy
+(requests out of reach, goals that are damped, numbers that are not finite, a solver that fails) it leaves to the NumPy
 form of the same step, so that statuses and substitutes are decided in one place only.
 
 Operations are those of the NumPy form, in the same order, and DAQP's code is the same: tensions
@@ -242,7 +242,7 @@ class NativeStep:
         program, exact = parts.program, parts.program.exact
         setup.hard, setup.columns = program.hard, exact.n
         setup.data_size, setup.rounding = exact.data.size, program.rounding
-        setup.tolerance = program.tolerance
+        setup.tolerance, setup.regular = program.tolerance, program.regular
         self._place(
             data=exact.data,
             matrix=exact.matrix,
@@ -255,6 +255,9 @@ class NativeStep:
             missing=exact.result.residual,
             row_sizes=np.zeros(exact.rows),
             changes=np.zeros(exact.n),
+            root=np.sqrt(program.hessian),
+            slackness=1.0 / np.sqrt(program.shares),
+            products=np.zeros(program.weights.size**2),
         )
 
     def _place_task(self, setup: _Setup, task: TaskParts, kernels: _Kernels) -> None:
@@ -349,5 +352,6 @@ class _Setup(ctypes.Structure):
         *((name, ctypes.c_double) for name in ("acceleration_unit", "goal_unit", "lever")),
         *((name, ctypes.c_double) for name in ("inertia", "rounding", "tolerance")),
         *((name, ctypes.c_void_p) for name in ("term", "row_sizes", "changes")),
-        *((name, ctypes.c_double) for name in ("residual", "solve_time")),
+        *((name, ctypes.c_void_p) for name in ("root", "slackness", "products")),
+        *((name, ctypes.c_double) for name in ("regular", "residual", "solve_time")),
     ]

@@ -192,6 +192,7 @@ def _parameters(controller: QpController, parts: StepParts, precision: Precision
         ("RELAXATION", numbers.relaxation),
         ("PRICE", min(program.price, QP_INFINITY)),
         ("FULL_SHARE", FULL_SHARE),
+        ("REGULAR", program.regular),
         ("FORCE_UNIT", force),
         ("TORQUE_UNIT", torque),
         ("GOAL_UNIT", goal),

@@ -19,6 +19,14 @@ at a stretched arm, have multipliers without bound, and a strict order lets x ju
 its bounds to the other as the pose passes them. The |s| of the strict order is continuous, and so
 is x then; where it is zero, x is that of the strict order.
 
+Rows that are nearly dependent are damped as well [Nakamura1986]_, whether or not the goals can be
+met: the weight is ``1 / d`` at most, with
+
+    c = 1 / trace((W G H^-1 G' W)^-1),   d = r (1 - c / r)^2 if c < r, else 0
+
+where G are the rows of the goals, W the roots of w (of one at most), and c is close to the
+smallest squared singular value of ``W G H^-1/2``. Where c reaches r, the order is strict.
+
 Why not one program with weights: a goal of weight w misses by ``s = multiplier / w`` even where it
 could be met, and the multiplier depends on the robot's units, levers and masses. No weight serves
 all robots; one that is large enough for the worst leaves a solver no digits. Why not a cascade of
@@ -64,6 +72,9 @@ RELAXATION = 1e-5
 """By how much, relative to its value, a yielding bound that cannot be kept is opened beyond the
 least amount, so that the programs that follow have an interior."""
 
+DEPENDENT = 1e-12
+"""Squared ratio of singular values below which rows are dependent but for rounding."""
+
 ROUNDING = 1e-4
 """Norm of the residuals, relative to the tolerance and to the norm of b, that counts as rounding:
 it is what nearly all steps leave, and is told in a tenth of the time of the test by rows."""
@@ -96,6 +107,21 @@ class GoalResult:
     solve_time: float = 0.0
 
 
+def conditioning(goals: Array, hessian: Array, weights: Array) -> float:
+    """Return ``1 / trace((W G H^-1 G' W)^-1)`` of goals, zero if rows of them are dependent.
+
+    Args:
+        goals: G, shape (k, n).
+        hessian: Diagonal of H, shape (n,), > 0.
+        weights: Squares of the diagonal of W, shape (k,), > 0.
+    """
+    rows = np.sqrt(weights)[:, None] * goals / np.sqrt(hessian)
+    values = np.linalg.eigvalsh(rows @ rows.T)
+    if not values.size or not values[0] > DEPENDENT * values[-1]:
+        return 0.0
+    return 1.0 / float(np.sum(1.0 / values))
+
+
 class GoalProgram:
     """One program of fixed size; see the module for its form. Rows are [hard, goals].
 
@@ -109,11 +135,13 @@ class GoalProgram:
             its row (`_sizes`), so that units do not matter.
         price: p, > 0: what goals out of reach may cost, the norm of their multipliers over the
             roots of weights of one at most; infinity keeps the strict order.
+        regular: r, >= 0: `conditioning` of the goals below which they are damped.
 
     Attributes:
         gradient, lower_bounds, upper_bounds, matrix: As in `QpSolver`; written by the user.
         right: b, shape (hard + goals,).
-        hessian, hard, weights, tolerance, price: As given.
+        hessian, hard, weights, tolerance, price, regular: As given.
+        shares: The weights over the largest.
         yielding: As given, an array of indices.
         exact: The program whose rows are all equations; it has these arrays.
         rounding: ``|s|^2 / |b|^2``, of the hard rows and of the goals, up to which they are met.
@@ -130,16 +158,17 @@ class GoalProgram:
         yielding: Sequence[int] = (),
         tolerance: float = 1e-8,
         price: float = math.inf,
+        regular: float = 0.0,
     ) -> None:
         n, goals = hessian.size, weights.size
-        self.price = price
+        self.price, self.regular = price, regular
         self.hard = self._hard = hard
         self.tolerance = self._tolerance = tolerance
         self.hessian, self.weights = hessian, weights
         self.yielding = self._yielding = np.array(yielding, dtype=np.intp)
         never = np.full(hard, np.inf)
-        self._shares = weights / np.max(weights, initial=0.0) if goals else weights
-        stiff = STIFFNESS * self._shares
+        self.shares = weights / np.max(weights, initial=0.0) if goals else weights
+        stiff = STIFFNESS * self.shares
         self.exact = self._exact = make_qp_solver(solver, n, np.full(hard + goals, np.inf))
         self._near = make_qp_solver(solver, n, np.concatenate([never, stiff]))
         programs = [self._exact, self._near]
@@ -183,6 +212,8 @@ class GoalProgram:
         out.limited = False
         if not self._try():
             self._relax_goals()
+        elif out.method is QpMethod.SOLVER and (damping := self._damping()) > 0.0:
+            self._soften(damping)
         out.solve_time = time.perf_counter() - start
         return out
 
@@ -205,6 +236,13 @@ class GoalProgram:
         out.attained = False
         return False
 
+    def _damping(self) -> float:
+        """Return the reciprocal of the largest weight of goals; zero keeps the strict order."""
+        if self.regular <= 0.0:
+            return 0.0
+        found = conditioning(self.matrix[self._hard :], self.hessian, self.shares)
+        return self.regular * max(1.0 - found / self.regular, 0.0) ** 2
+
     def _relax_goals(self) -> None:
         """Find the x of the first priority that cannot be met in full."""
         y = self._yielding
@@ -222,9 +260,12 @@ class GoalProgram:
                 recover = wide.result.status is not QpStatus.OPTIMAL
                 if not self._approach(self._softening, recover=recover):
                     self._accept(wide.result, always=True)
-        if not out.attained and out.method is QpMethod.SOLVER and self.price < math.inf:
-            self._soften()
-        if y.size and not out.attained:
+        attained = out.attained
+        if out.method is QpMethod.SOLVER:
+            damping = self._damping()
+            if damping > 0.0 or (self.price < math.inf and not attained):
+                self._soften(damping)
+        if y.size and not attained:
             self.lower_bounds[y], self.upper_bounds[y] = -QP_INFINITY, QP_INFINITY
             out.limited = self._try_beside(keep=True)
             out.attained = False
@@ -270,19 +311,20 @@ class GoalProgram:
         self.result.iterations += found.iterations
         return found
 
-    def _soften(self) -> None:
-        """Let goals that are missed cost their price."""
+    def _soften(self, damping: float) -> None:
+        """Damp the goals, and let those that are missed cost their price."""
         out, right = self.result, self._right_goals
-        missing = out.missing
-        size = max(math.sqrt(missing.dot(self._shares * missing)), 1e-300)
-        full = FULL_SHARE * math.sqrt(right.dot(self._shares * right))
-        weight = self.price / size * max(1.0, full / size)
-        x, missing = out.x.copy(), missing.copy()
+        x, missing, attained = out.x.copy(), out.missing.copy(), out.attained
+        weight = 1.0 / damping if damping > 0.0 else math.inf
+        if not attained:
+            size = max(math.sqrt(missing.dot(self.shares * missing)), 1e-300)
+            full = FULL_SHARE * math.sqrt(right.dot(self.shares * right))
+            weight = min(weight, self.price / size * max(1.0, full / size))
         self._copy(self._near)
         factor = min(math.sqrt(weight / STIFFNESS), 1.0 / self._norm())
         if not self._accept(self._solve_near(factor, recover=False)):
             out.x[:], out.missing[:] = x, missing
-        out.attained = False
+        out.attained = out.attained and attained
 
     def _accept(self, found: QpResult, *, always: bool = False) -> bool:
         """Make another program's x the result, if it is a solution; return whether it is one."""

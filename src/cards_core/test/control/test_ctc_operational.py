@@ -18,7 +18,7 @@ from control_robots import (
 )
 from scipy.optimize import least_squares, lsq_linear
 
-from cards_core.control import ControlModel, ControlStatus, CtcOperational
+from cards_core.control import ControlModel, ControlStatus, CtcOperational, ctc_operational
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import ParameterError, UnknownNameError
 from cards_core.formats import load
@@ -300,6 +300,45 @@ def test_a_target_out_of_reach_is_held_at_rest(far):
     late = run.tensions[run.time > 2.0]
     assert run.status[-1] == int(ControlStatus.INFEASIBLE)
     assert np.abs(np.diff(late, axis=0)).max() < 0.1  # a strict order: 16 N in the mean
+
+
+@pytest.mark.parametrize("shoulder", [-1.0, 0.3, 0.5])
+@pytest.mark.parametrize("reach", [0.9995, 1.00025, 1.001, 1.003, 1.01])
+def test_a_stretched_arm_rests_at_the_border_of_its_reach(shoulder, reach):
+    """Within 20 mm of it, on both sides; not damped, tensions change by 80 N in every step."""
+    robot = load("planar_2r").commanded()
+    dynamics = make_dynamics(robot)
+    stretched = np.array([shoulder, 0.0])
+    item = CtcOperational(model_of(dynamics), axes="xz")
+    at = reach * item.place(stretched, np.zeros(2))
+    item.set_reference(fixed_point(at, 2))
+    run = Run(item, Plant(robot, stretched), 3.0)
+    late = run.tensions[run.time > 2.0]
+    assert np.abs(np.diff(late, axis=0)).max() < 0.1
+    least = max(np.linalg.norm(at) - 2.0, 0.0)
+    assert np.linalg.norm(item.place(run.q[-1], np.zeros(2)) - at) < least + 1.5e-3
+
+
+def test_only_near_singular_poses_are_damped(monkeypatch):
+    """Elsewhere tensions are those of the strict order to the last bit."""
+    items = [CtcOperational(model_of(make_dynamics(load("planar_2r").commanded())), axes="xz")]
+    monkeypatch.setattr(ctc_operational, "NEAR_SINGULAR", 0.0)
+    items.append(CtcOperational(model_of(items[0].dynamics), axes="xz"))
+    still, rng, damped = np.zeros(2), np.random.default_rng(3), 0
+    reach = 2.0  # of links of 1 m; sin(elbow) is the determinant of the Jacobian
+    for elbow in np.concatenate([np.linspace(-0.3, 0.3, 61), rng.uniform(-2.5, 2.5, 40)]):
+        q = np.array([rng.uniform(-1.0, 1.0), elbow])
+        at = items[0].place(q, still) + rng.normal(size=2) * 1e-3 * reach
+        for item in items:
+            item.reset()
+            item.set_reference(fixed_point(at, 2))
+        one, two = (step(item, 0.0, q, still) for item in items)
+        if abs(elbow) > 0.11:
+            np.testing.assert_array_equal(one.tensions, two.tensions)
+            assert one.status is two.status
+        elif abs(elbow) < 0.06:
+            damped += one.status is ControlStatus.INFEASIBLE
+    assert damped >= 11
 
 
 def test_the_price_of_the_task_is_told_by_the_robot():

@@ -32,7 +32,7 @@ int test_goals(int n, int hard, int goals, int yielding, const real *root,
                       .slackness = slackness, .which = which, .tolerance = settings[0],
                       .rounding = settings[1], .stiffness = settings[2],
                       .relaxation = settings[3], .price = settings[4],
-                      .full_share = settings[5]};
+                      .full_share = settings[5], .regular = settings[6]};
   real *numbers = malloc(sizeof(real)*(size_t)GOAL_NUMBERS(n, hard, goals, yielding));
   int *whole = malloc(sizeof(int)*(size_t)GOAL_WHOLE(n, hard, goals, yielding));
   goal_program_place(&g, numbers, whole);
@@ -87,7 +87,7 @@ def goals(program, weights, hessian, yielding=()):
     stiff = STIFFNESS * np.asarray(weights, float) / max(np.max(weights, initial=0.0), 1e-300)
     settings = [
         program.tolerance, (ROUNDING * program.tolerance) ** 2, STIFFNESS, RELAXATION,
-        min(program.price, 1e30), FULL_SHARE,
+        min(program.price, 1e30), FULL_SHARE, program.regular,
     ]  # fmt: skip
     arrays = [root, 1.0 / np.sqrt(stiff), np.array(yielding, dtype=np.intc), np.array(settings)]
     low = np.concatenate([program.lower_bounds, program.right])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from active_set_library import goals, solve
 
-from cards_core.optimize.goal_program import GoalProgram
+from cards_core.optimize.goal_program import GoalProgram, conditioning
 from cards_core.optimize.qp import QP_INFINITY, QpStatus
 from cards_core.optimize.qp_backends import make_qp_solver
 
@@ -96,10 +96,10 @@ def test_the_limit_of_steps_ends_it():
     np.testing.assert_allclose(x, 1.0, rtol=1e-15)
 
 
-def cascade(rng, *, reach, yielding=(), price=np.inf):
+def cascade(rng, *, reach, yielding=(), **options):
     n, hard, count = 8, 2, 2
     hessian, weights = rng.uniform(0.1, 1.0, n), np.array([1.0, 3.0])
-    item = GoalProgram("daqp", hessian, hard, weights, yielding=yielding, price=price)
+    item = GoalProgram("daqp", hessian, hard, weights, yielding=yielding, **options)
     item.lower_bounds[:], item.upper_bounds[:] = 1.0, 10.0
     item.matrix[:] = rng.normal(size=(hard + count, n))
     item.gradient[:] = rng.normal(size=n)
@@ -114,11 +114,14 @@ def cascade(rng, *, reach, yielding=(), price=np.inf):
 @pytest.mark.parametrize("reach", [0.0, 40.0])
 @pytest.mark.parametrize("yielding", [(), (6, 7)])
 @pytest.mark.parametrize("price", [np.inf, 3.0])
-def test_the_cascade_is_that_of_python(reach, yielding, price):
+@pytest.mark.parametrize("regular", [0.0, 3.0])
+def test_the_cascade_is_that_of_python(reach, yielding, price, regular):
     rng = np.random.default_rng(4)
-    found = set()
+    options = {"yielding": yielding, "price": price, "regular": regular}
+    found, damped = set(), 0
     for _ in range(40):
-        item, weights, hessian = cascade(rng, reach=reach, yielding=yielding, price=price)
+        item, weights, hessian = cascade(rng, reach=reach, **options)
+        damped += conditioning(item.matrix[2:], hessian, item.shares) < regular
         low, up = item.lower_bounds.copy(), item.upper_bounds.copy()
         x, missing, what = goals(item, weights, hessian, yielding)
         result = item.solve()
@@ -129,7 +132,8 @@ def test_the_cascade_is_that_of_python(reach, yielding, price):
         np.testing.assert_allclose(x, result.x, rtol=0.0, atol=tolerance * size)
         np.testing.assert_allclose(missing[2:], result.missing, atol=1e-4 * max(reach, 1e-6))
         found.add((result.attained, result.limited))
-    assert any(not attained for attained, _ in found) == bool(reach or yielding)
+    assert any(not attained for attained, _ in found) == bool(reach or yielding or regular)
+    assert 10 < damped < 30 if regular else not damped
 
 
 def test_bounds_that_are_open_do_not_count():

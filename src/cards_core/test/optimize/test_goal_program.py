@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from cards_core.optimize.goal_program import GoalProgram
+from cards_core.optimize.goal_program import GoalProgram, conditioning
 from cards_core.optimize.qp import QP_INFINITY, QpMethod, QpStatus
 
 
@@ -182,3 +182,67 @@ def test_a_price_changes_nothing_where_goals_are_met():
         for name in ("matrix", "right", "gradient", "lower_bounds", "upper_bounds"):
             getattr(cheap, name)[:] = getattr(item, name)
         np.testing.assert_array_equal(cheap.solve().x, item.solve().x)
+
+
+def test_conditioning_is_that_of_the_singular_values():
+    rng = np.random.default_rng(8)
+    for goals in (1, 2, 6):
+        rows, hessian = rng.normal(size=(goals, 7)), rng.uniform(0.1, 10.0, 7)
+        weights = rng.uniform(0.1, 1.0, goals)
+        scaled = np.sqrt(weights)[:, None] * rows / np.sqrt(hessian)
+        expected = 1.0 / np.sum(np.linalg.svd(scaled, compute_uv=False) ** -2.0)
+        assert conditioning(rows, hessian, weights) == pytest.approx(expected, rel=1e-9)
+    rows[4] = rows[1] - 2.0 * rows[3]
+    assert conditioning(rows, hessian, weights) == 0.0
+    assert conditioning(np.zeros((0, 7)), hessian, np.zeros(0)) == 0.0
+
+
+def test_goals_whose_rows_are_nearly_dependent_are_damped():
+    """Without bounds: x = H^-1 G' (G H^-1 G' + d W^-2)^-1 b; strict from `regular` on."""
+    rng = np.random.default_rng(9)
+    hessian, weights, regular = np.array([0.5, 2.0, 1.0]), np.array([1.0, 0.25]), 0.04
+    item = GoalProgram("daqp", hessian, 0, weights, regular=regular)
+    strict = GoalProgram("daqp", hessian, 0, weights)
+    rows = rng.normal(size=(2, 3))
+    right, damped = np.array([1.0, -2.0]), 0
+    for share in np.linspace(-0.5, 0.5, 101):
+        goals = np.array([rows[0], rows[0] + share * rows[1]])
+        for one in (item, strict):
+            one.matrix[:], one.right[:] = goals, right
+        found = conditioning(goals, hessian, weights)
+        damping = regular * max(1.0 - found / regular, 0.0) ** 2
+        result, exact = item.solve(), strict.solve()
+        if damping == 0.0:
+            np.testing.assert_array_equal(result.x, exact.x)
+            assert result.attained
+            continue
+        damped += 1
+        moved = (goals / hessian).T
+        expected = moved @ np.linalg.solve(goals @ moved + damping * np.diag(1.0 / weights), right)
+        np.testing.assert_allclose(result.x, expected, atol=1e-6 * np.abs(expected).max())
+        # just below the border nothing worth telling is given up
+        assert not result.attained or damping < 1e-6
+    assert 20 < damped < 80
+    item.right[:] = 0.0
+    assert item.solve().attained  # nothing is asked for
+
+
+def test_damping_and_price_together_take_the_smaller_weight():
+    """sigma x = 1 with |x| <= 10, as for the price: below sigma = 0.1 out of reach."""
+    price, regular, share = 2.0, 0.09, 0.3
+    item = GoalProgram("daqp", np.ones(1), 0, np.ones(1), price=price, regular=regular)
+    item.lower_bounds[:], item.upper_bounds[:], item.right[:] = -10.0, 10.0, 1.0
+    bound = set()
+    for sigma in np.linspace(0.0, 0.4, 401):
+        item.matrix[:] = sigma
+        result = item.solve()
+        weight, least = np.inf, 1.0 - 10.0 * sigma
+        if sigma**2 < regular:
+            weight = 1.0 / (regular * (1.0 - sigma**2 / regular) ** 2)
+        if least > 1e-6:
+            cost = price / least * max(1.0, share / least)
+            bound.add(cost < weight)
+            weight = min(weight, cost)
+        expected = 1.0 / sigma if weight == np.inf else weight * sigma / (1.0 + weight * sigma**2)
+        assert result.x[0] == pytest.approx(np.clip(expected, -10.0, 10.0), abs=1e-5)
+    assert bound == {True, False}

@@ -6,6 +6,8 @@
 typedef struct {
   daqp_t program;
   computed_torque_t law;
+  const real *root, *slackness; /* of columns and goals, see row_conditioning */
+  real *products, regular;      /* (k, k), scratch; conditioning below which goals are damped */
   real residual, solve_time;
 } control_step_t;
 
@@ -17,8 +19,8 @@ static double seconds(void) {
   return (double)now.tv_sec + 1e-9*(double)now.tv_nsec;
 }
 
-/* Return SETTLED if all goals are met within the bounds, the usual case; the outputs are written
-   then. All else, NaN included, is for the caller to decide: NOT_SETTLED. */
+/* Return SETTLED if all goals are met within the bounds and are not damped, the usual case; the
+   outputs are written then. All else, NaN included, is for the caller to decide: NOT_SETTLED. */
 int cards_control_step(control_step_t *step) {
   computed_torque_t *s = &step->law;
   const long rows = s->hard + s->k, n = s->columns;
@@ -27,6 +29,10 @@ int cards_control_step(control_step_t *step) {
   const double start = seconds();
   memcpy(s->right_up, s->right, (size_t)rows*sizeof(double));
   if (!isfinite(dot(s->data_size, s->data, s->data))) return NOT_SETTLED;
+  if (step->regular > 0 &&
+      row_conditioning(s->k, n, s->matrix + s->hard*n, step->root, step->slackness,
+                       step->products) < step->regular)
+    return NOT_SETTLED;
   if (cards_daqp_solve(&step->program) < DAQP_OPTIMAL) return NOT_SETTLED;
   for (long i = 0; i < n; i++) {
     double x = step->program.x[i];

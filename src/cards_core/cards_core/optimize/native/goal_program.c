@@ -9,13 +9,13 @@ typedef struct {
   const int *which; /* the yielding variables */
   /* the program, written by the user; rows are [hard, goals], their limits in low and up the same */
   real *gradient, *matrix, *low, *up; /* (n,), (rows, n), (n + rows,), (n + rows,) */
-  real tolerance, rounding, stiffness, relaxation, price, full_share;
+  real tolerance, rounding, stiffness, relaxation, price, full_share, regular;
   /* results */
   real *x, *missing; /* (n,), A x - b of all rows */
   int attained, limited, failed, iterations;
   /* the programs with slacks, and what else is kept; see goal_program_place */
   real *wide_gradient, *wide_matrix, *wide_low, *wide_up, *wide_x;
-  real *kept_low, *kept_up, *kept_x, *kept_missing, *sizes, *changes;
+  real *kept_low, *kept_up, *kept_x, *kept_missing, *sizes, *changes, *products;
   active_set_t solver;
 } goal_program_t;
 
@@ -27,6 +27,7 @@ typedef struct {
   ((n) + ((hard) + (goals))*(n) + 2*((n) + (hard) + (goals)) + (n) + (hard) + (goals) + \
    GOAL_COLUMNS(n, goals, yielding)*(GOAL_ROWS(hard, goals, yielding) + 4) + \
    2*GOAL_ROWS(hard, goals, yielding) + 2*(yielding) + 2*(n) + 2*((hard) + (goals)) + \
+   (goals)*(goals) + \
    ACTIVE_SET_WORK(GOAL_COLUMNS(n, goals, yielding), GOAL_ROWS(hard, goals, yielding)))
 #define GOAL_WHOLE(n, hard, goals, yielding) \
   ACTIVE_SET_WHOLE(GOAL_COLUMNS(n, goals, yielding), GOAL_ROWS(hard, goals, yielding))
@@ -53,6 +54,7 @@ static void goal_program_place(goal_program_t *g, real *at, int *whole) {
   g->changes = at; at += n;
   g->kept_missing = at; at += rows;
   g->sizes = at; at += rows;
+  g->products = at; at += g->goals*g->goals;
   g->solver.work = at;
   g->solver.whole = whole;
   for (int j = 0; j < n; j++) g->gradient[j] = g->x[j] = 0;
@@ -217,15 +219,30 @@ static void goal_restore(goal_program_t *g) {
   memcpy(g->missing, g->kept_missing, (size_t)(g->hard + g->goals)*sizeof(real));
 }
 
-/* Let goals that are missed cost their price. */
-static void goal_soften(goal_program_t *g) {
-  const real size = real_max(goal_size(g, g->missing + g->hard), REAL_TINY);
-  const real full = g->full_share*goal_size(g, g->low + g->n + g->hard);
-  const real weight = g->price/size*real_max(1, full/size);
-  const real factor = real_sqrt(weight/g->stiffness), most = 1/goal_norm(g);
+/* The reciprocal of the largest weight of goals; zero keeps the strict order. */
+static real goal_damping(goal_program_t *g) {
+  if (!(g->regular > 0)) return 0;
+  const real *rows = g->matrix + g->hard*g->n;
+  const real found =
+      row_conditioning(g->goals, g->n, rows, g->root, g->slackness, g->products)/g->stiffness;
+  const real less = real_max(1 - found/g->regular, 0);
+  return g->regular*less*less;
+}
+
+/* Damp the goals, and let those that are missed cost their price. */
+static void goal_soften(goal_program_t *g, real damping) {
+  real factor = 1/goal_norm(g);
+  if (damping > 0) factor = goal_within(1/real_sqrt(damping*g->stiffness), 0, factor);
+  if (!g->attained) {
+    const real size = real_max(goal_size(g, g->missing + g->hard), REAL_TINY);
+    const real full = g->full_share*goal_size(g, g->low + g->n + g->hard);
+    const real weight = g->price/size*real_max(1, full/size);
+    factor = goal_within(real_sqrt(weight/g->stiffness), 0, factor);
+  }
   goal_keep(g);
   goal_copy(g, g->goals);
-  if (!goal_solve_near(g, factor < most ? factor : most)) goal_restore(g);
+  if (!goal_solve_near(g, factor)) goal_restore(g);
+  else if (g->attained) g->attained = goal_attains(g);
 }
 
 /* Open the yielding bounds as far as the hard rows need it, by the least sum of squares; return
@@ -264,7 +281,7 @@ static int goal_yield_bounds(goal_program_t *g) {
 }
 
 /* Find the x of the first priority that cannot be met in full. */
-static void goal_relax(goal_program_t *g) {
+static void goal_relax(goal_program_t *g, real damping) {
   const int n = g->n, y = g->yielding;
   for (int i = 0; i < y; i++) {
     g->kept_low[i] = g->low[g->which[i]];
@@ -283,8 +300,10 @@ static void goal_relax(goal_program_t *g) {
       }
     }
   }
-  if (!g->attained && !g->failed && g->price < ACTIVE_SET_NONE) goal_soften(g);
-  if (y && !g->attained) {
+  const int attained = g->attained;
+  if (!g->failed && (damping > 0 || (!attained && g->price < ACTIVE_SET_NONE)))
+    goal_soften(g, damping);
+  if (y && !attained) {
     goal_keep(g);
     for (int i = 0; i < y; i++) {
       g->low[g->which[i]] = -ACTIVE_SET_NONE;
@@ -304,5 +323,7 @@ static void goal_relax(goal_program_t *g) {
 static void goal_program_solve(goal_program_t *g) {
   g->iterations = g->limited = g->failed = 0;
   memcpy(g->kept_x, g->x, (size_t)g->n*sizeof(real));
-  if (!goal_try(g)) goal_relax(g);
+  const real damping = goal_damping(g);
+  if (!goal_try(g)) goal_relax(g, damping);
+  else if (damping > 0) goal_soften(g, damping);
 }

@@ -39,6 +39,7 @@ void cards_init(void) {
   program.relaxation = RELAXATION;
   program.price = PRICE;
   program.full_share = FULL_SHARE;
+  program.regular = REGULAR;
   goal_program_place(&program, goal_numbers, goal_whole);
   for (int j = 0; j < COLUMNS; j++) {
     program.low[j] = lowest[j];
