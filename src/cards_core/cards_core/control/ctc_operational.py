@@ -83,8 +83,9 @@ class CtcOperational(QpController):
       every task is damped [Nakamura1986]_ where the smallest singular value of ``J Hq^-1/2`` is
       below a tenth of its median over random poses. At other poses the order is strict.
     - The status is ``OK`` if s is zero, ``JOINT_LIMIT`` if it would be without the joint limits,
-      else ``INFEASIBLE``, also where the task is damped. A task with more axes than the joints can move, such as ``xyz`` of a
-      tip on a sphere, can be met in some directions only: control as many as there are.
+      else ``INFEASIBLE``, also where the task is damped. A task with more axes than the joints
+      can move, such as ``xyz`` of a tip on a sphere, can be met in some directions only, and is
+      not damped: control as many as there are.
 
     qdd stays a variable: eliminating it by ``qdd = -M^-1 (L' f + C + G)`` leaves 11 instead of
     15 variables for the Roboy arm, but a dense Hessian to form and factor, and took 1.8 times as
@@ -491,7 +492,7 @@ def _posture_parameters(
             "task_weight",
             [default_of(controller, "task_weight")] * len(error_names),
             "Weight of the task residual; only ratios matter, and only where the task is "
-            "infeasible.",
+            "infeasible or damped.",
             lower=1e-12,
             length=len(error_names),
             names=error_names,

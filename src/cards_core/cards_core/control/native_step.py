@@ -3,8 +3,9 @@
 What NumPy does in some fifty calls, ``native/control_step.c`` does in one: error and feedback, the
 kernels of the model, the rows of the program, DAQP on it (warm-started in place), and the test
 whether all goals are met. It settles the usual step, in which they are. Whatever else happens
-(requests out of reach, goals that are damped, numbers that are not finite, a solver that fails) it leaves to the NumPy
-form of the same step, so that statuses and substitutes are decided in one place only.
+(requests out of reach, goals that are damped, numbers that are not finite, a solver that fails) it
+leaves to the NumPy form of the same step, so that statuses and substitutes are decided in one
+place only.
 
 Operations are those of the NumPy form, in the same order, and DAQP's code is the same: tensions
 are equal to the last bit. Only after a step that is not settled here the two forms start DAQP from

@@ -228,7 +228,7 @@ def test_goals_whose_rows_are_nearly_dependent_are_damped():
 
 
 def test_damping_and_price_together_take_the_smaller_weight():
-    """sigma x = 1 with |x| <= 10, as for the price: below sigma = 0.1 out of reach."""
+    """One goal sigma x = 1 with |x| <= 10, as for the price: below sigma = 0.1 out of reach."""
     price, regular, share = 2.0, 0.09, 0.3
     item = GoalProgram("daqp", np.ones(1), 0, np.ones(1), price=price, regular=regular)
     item.lower_bounds[:], item.upper_bounds[:], item.right[:] = -10.0, 10.0, 1.0

@@ -44,7 +44,8 @@ static real row_conditioning(long goals, long n, const real *matrix, const real 
   for (long i = 0; i < goals; i++)
     for (long j = 0; j <= i; j++) {
       real sum = 0;
-      for (long l = 0; l < n; l++) sum += matrix[i*n + l]/root[l]*(matrix[j*n + l]/root[l]);
+      for (long l = 0; l < n; l++)
+        if (matrix[i*n + l] != 0) sum += matrix[i*n + l]*matrix[j*n + l]/(root[l]*root[l]);
       work[i*goals + j] = sum/(slackness[i]*slackness[j]);
     }
   for (long j = 0; j < goals; j++) { /* the factor of Cholesky */
