@@ -80,8 +80,8 @@ class CtcOperational(QpController):
     - Near singular poses, such as a stretched arm, what a task asks for grows without bound, and
       tensions would jump from one limit to the other as the pose passes them. A task out of reach
       therefore pulls no more than a price allows, 10 times the tensions' ranges at home, and
-      every task is damped [Nakamura1986]_ where the smallest singular value of ``J Hq^-1/2`` is
-      below a tenth of its median over random poses. At other poses the order is strict.
+      it is damped [Nakamura1986]_ where the smallest singular value of ``W J Hq^-1/2`` is about a
+      tenth of its median over random poses or less. At other poses the order is strict.
     - The status is ``OK`` if s is zero, ``JOINT_LIMIT`` if it would be without the joint limits,
       else ``INFEASIBLE``, also where the task is damped. A task with more axes than the joints
       can move, such as ``xyz`` of a tip on a sphere, can be met in some directions only, and is

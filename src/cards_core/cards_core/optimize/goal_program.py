@@ -25,7 +25,9 @@ met: the weight is ``1 / d`` at most, with
     c = 1 / trace((W G H^-1 G' W)^-1),   d = r (1 - c / r)^2 if c < r, else 0
 
 where G are the rows of the goals, W the roots of w (of one at most), and c is close to the
-smallest squared singular value of ``W G H^-1/2``. Where c reaches r, the order is strict.
+smallest squared singular value of ``W G H^-1/2``. Where c reaches r, the order is strict. Weights
+that a solver has no digits for are not used: in between, x lies on the line from that of the
+largest weight to that of the strict order.
 
 Why not one program with weights: a goal of weight w misses by ``s = multiplier / w`` even where it
 could be met, and the multiplier depends on the robot's units, levers and masses. No weight serves
@@ -321,22 +323,31 @@ class GoalProgram:
             full = FULL_SHARE * math.sqrt(right.dot(self.shares * right))
             weight = min(weight, self.price / size * max(1.0, full / size))
         self._copy(self._near)
-        factor = min(math.sqrt(weight / STIFFNESS), 1.0 / self._norm())
+        most = STIFFNESS / self._norm() ** 2
+        factor = math.sqrt(min(weight, most) / STIFFNESS)
         if not self._accept(self._solve_near(factor, recover=False)):
             out.x[:], out.missing[:] = x, missing
+        elif attained and weight > most:
+            self._take(x + most / weight * (out.x - x))
+            out.attained = self._attains_goals()
         out.attained = out.attained and attained
 
     def _accept(self, found: QpResult, *, always: bool = False) -> bool:
         """Make another program's x the result, if it is a solution; return whether it is one."""
-        out, exact = self.result, self._exact
-        out.x[:] = found.x
-        np.dot(exact.matrix, found.x, out=exact.result.residual)
-        exact.result.residual -= self.right
+        out = self.result
+        self._take(found.x)
         good = found.status is QpStatus.OPTIMAL and self._keeps_hard_rows()
         if good or always:
             out.method = found.method
             out.attained = self._attains_goals()
         return good or always
+
+    def _take(self, x: Array) -> None:
+        """Make x the result."""
+        exact = self._exact
+        self.result.x[:] = x
+        np.dot(exact.matrix, x, out=exact.result.residual)
+        exact.result.residual -= self.right
 
     def _yield_bounds(self, program: QpSolver) -> bool:
         """Open the yielding bounds as far as the hard rows need it, by the least sum of squares.

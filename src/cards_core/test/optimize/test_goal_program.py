@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from active_set_library import goals
 from scipy.optimize import lsq_linear
 
 from cards_core.optimize.goal_program import GoalProgram, conditioning
@@ -186,9 +187,9 @@ def test_a_price_changes_nothing_where_goals_are_met():
 
 def test_conditioning_is_that_of_the_singular_values():
     rng = np.random.default_rng(8)
-    for goals in (1, 2, 6):
-        rows, hessian = rng.normal(size=(goals, 7)), rng.uniform(0.1, 10.0, 7)
-        weights = rng.uniform(0.1, 1.0, goals)
+    for count in (1, 2, 6):
+        rows, hessian = rng.normal(size=(count, 7)), rng.uniform(0.1, 10.0, 7)
+        weights = rng.uniform(0.1, 1.0, count)
         scaled = np.sqrt(weights)[:, None] * rows / np.sqrt(hessian)
         expected = 1.0 / np.sum(np.linalg.svd(scaled, compute_uv=False) ** -2.0)
         assert conditioning(rows, hessian, weights) == pytest.approx(expected, rel=1e-9)
@@ -206,10 +207,10 @@ def test_goals_whose_rows_are_nearly_dependent_are_damped():
     rows = rng.normal(size=(2, 3))
     right, damped = np.array([1.0, -2.0]), 0
     for share in np.linspace(-0.5, 0.5, 101):
-        goals = np.array([rows[0], rows[0] + share * rows[1]])
+        near = np.array([rows[0], rows[0] + share * rows[1]])
         for one in (item, strict):
-            one.matrix[:], one.right[:] = goals, right
-        found = conditioning(goals, hessian, weights)
+            one.matrix[:], one.right[:] = near, right
+        found = conditioning(near, hessian, weights)
         damping = regular * max(1.0 - found / regular, 0.0) ** 2
         result, exact = item.solve(), strict.solve()
         if damping == 0.0:
@@ -217,8 +218,8 @@ def test_goals_whose_rows_are_nearly_dependent_are_damped():
             assert result.attained
             continue
         damped += 1
-        moved = (goals / hessian).T
-        expected = moved @ np.linalg.solve(goals @ moved + damping * np.diag(1.0 / weights), right)
+        moved = (near / hessian).T
+        expected = moved @ np.linalg.solve(near @ moved + damping * np.diag(1.0 / weights), right)
         np.testing.assert_allclose(result.x, expected, atol=1e-6 * np.abs(expected).max())
         # just below the border nothing worth telling is given up
         assert not result.attained or damping < 1e-6
@@ -246,3 +247,24 @@ def test_damping_and_price_together_take_the_smaller_weight():
         expected = 1.0 / sigma if weight == np.inf else weight * sigma / (1.0 + weight * sigma**2)
         assert result.x[0] == pytest.approx(np.clip(expected, -10.0, 10.0), abs=1e-5)
     assert bound == {True, False}
+
+
+def test_damping_begins_without_a_jump_where_the_solver_has_no_digits_left():
+    """A tension moves the goal by 1e-6 only, so that the largest weight is far from strict."""
+    regular = 0.01
+    item = GoalProgram("daqp", np.array([1.0, 1.0]), 1, np.ones(1), regular=regular)
+    found = []
+    for below in np.concatenate([[0.0], np.geomspace(1e-9, 0.5, 200)]):
+        sigma = np.sqrt(regular * (1.0 - below))
+        # the second variable is the first times 1e-6, and moves the goal
+        item.matrix[:], item.right[:] = [[1e-6, -1.0], [0.0, sigma]], [0.0, 1e-6]
+        result = item.solve()
+        np.testing.assert_allclose(1e-6 * result.x[0], result.x[1], atol=1e-12)
+        x, _, what = goals(item, item.weights, item.hessian)
+        assert x[0] == pytest.approx(result.x[0], rel=1e-6, abs=1e-9)
+        assert what["attained"] == result.attained
+        found.append(result.x[0])
+    assert found[0] == pytest.approx(10.0, rel=1e-6)
+    assert found[-1] < 0.01
+    # the largest step where damping begins: less than in one of a hundred between the ends
+    assert np.abs(np.diff(found[:20])).max() < 0.1

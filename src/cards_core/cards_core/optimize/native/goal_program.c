@@ -231,8 +231,10 @@ static real goal_damping(goal_program_t *g) {
 
 /* Damp the goals, and let those that are missed cost their price. */
 static void goal_soften(goal_program_t *g, real damping) {
-  real factor = 1/goal_norm(g);
-  if (damping > 0) factor = goal_within(1/real_sqrt(damping*g->stiffness), 0, factor);
+  const real norm = goal_norm(g), least = norm*norm/g->stiffness; /* a larger weight has no digits */
+  const real share = g->attained && damping < least ? damping/least : 1;
+  real factor = 1/norm;
+  if (damping > least) factor = 1/real_sqrt(damping*g->stiffness);
   if (!g->attained) {
     const real size = real_max(goal_size(g, g->missing + g->hard), REAL_TINY);
     const real full = g->full_share*goal_size(g, g->low + g->n + g->hard);
@@ -241,8 +243,14 @@ static void goal_soften(goal_program_t *g, real damping) {
   }
   goal_keep(g);
   goal_copy(g, g->goals);
-  if (!goal_solve_near(g, factor)) goal_restore(g);
-  else if (g->attained) g->attained = goal_attains(g);
+  if (!goal_solve_near(g, factor)) {
+    goal_restore(g);
+  } else if (g->attained) {
+    for (int j = 0; j < g->n; j++)
+      g->wide_x[j] = g->kept_x[j] + share*(g->x[j] - g->kept_x[j]);
+    goal_take(g, g->wide_x);
+    g->attained = goal_attains(g);
+  }
 }
 
 /* Open the yielding bounds as far as the hard rows need it, by the least sum of squares; return
