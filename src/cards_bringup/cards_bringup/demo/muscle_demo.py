@@ -564,6 +564,8 @@ def _print_summary(summary: dict[str, Any], out: Path) -> None:
     show("real-time factor", "real_time_factor", "without the start")
     show("joint error, max", "joint_error_max_rad", "mrad", 1e3)
     show("joint error, RMS", "joint_error_rms_rad", "mrad", 1e3)
+    show("sliding joints, max", "joint_error_max_m", "mm", 1e3)
+    show("sliding joints, RMS", "joint_error_rms_m", "mm", 1e3)
     show("hand error, RMS", "op_error_rms_m", "mm", 1e3)
     show("hand error, max", "op_error_max_m", "mm", 1e3)
     show("minimum tension", "tension_min_N", "N")

@@ -43,6 +43,21 @@ def joint_units(tree: Tree) -> Units:
     return tuple(units), tuple(error_units)
 
 
+def error_units(units: Sequence[str]) -> tuple[str, ...]:
+    """Return the units of the entries of an error: three for the four of a quaternion.
+
+    Args:
+        units: Of the coordinates: ``m``, ``rad``, or empty for components of quaternions.
+    """
+    out: list[str] = []
+    place = 0
+    while place < len(units):
+        unit = units[place]
+        out += [unit] if unit else ["rad"] * 3
+        place += 1 if unit else 4
+    return tuple(out)
+
+
 def operational_units(names: Sequence[str]) -> Units:
     """Return the units of a task in operational space.
 

@@ -11,6 +11,7 @@ from cards_core.formats import load
 from cards_core.loop.task_tally import (
     MissedStates,
     TaskTally,
+    error_units,
     joint_units,
     operational_units,
     units_of,
@@ -91,7 +92,7 @@ def test_a_task_without_tolerance_is_not_judged():
 def test_units_of_joints_are_those_of_their_coordinates_and_velocities():
     """A quaternion has four numbers without a unit, and an error of three angles."""
     tree = random_robot(2, n_links=3, kinds=("ball", "prismatic", "universal")).tree
-    units, error_units = joint_units(tree)
+    units, of_errors = joint_units(tree)
     # a universal joint is two hinges
     parts = {
         "ball": ([""] * 4, ["rad"] * 3),
@@ -101,8 +102,9 @@ def test_units_of_joints_are_those_of_their_coordinates_and_velocities():
     kinds = [node.kind for node in tree.nodes]
     assert set(kinds) == set(parts)
     assert list(units) == [unit for kind in kinds for unit in parts[kind][0]]
-    assert list(error_units) == [unit for kind in kinds for unit in parts[kind][1]]
-    assert (len(units), len(error_units)) == (tree.nq, tree.nv)
+    assert list(of_errors) == [unit for kind in kinds for unit in parts[kind][1]]
+    assert (len(units), len(of_errors)) == (tree.nq, tree.nv)
+    assert error_units(units) == of_errors
 
 
 def test_units_of_places_and_rotations():
@@ -113,6 +115,9 @@ def test_units_of_places_and_rotations():
         ("m", "m", "m", "rad", "rad", "rad"),
     )
     assert operational_units(pose[3:]) == (("",) * 4, ("rad",) * 3)
+    for names in (("x", "z"), pose, pose[3:]):
+        units, of_errors = operational_units(names)
+        assert error_units(units) == of_errors
 
 
 def test_units_of_what_a_controller_tracks():

@@ -188,20 +188,22 @@ def curves(pair: Pair) -> dict[str, Array]:
     out = {"Norm of tensions [N]": _of([float(np.linalg.norm(one.tensions)) for one in pair])}
     released = [None if one.released is None else 1e3 * _mean(one.released) for one in pair]
     temperatures = [_hottest(one) for one in pair]
-    errors = [
-        None if one.error is None or not len(one.error) else 1e3 * float(np.linalg.norm(one.error))
-        for one in pair
-    ]
-    units = {unit for one in pair for unit in one.units}
-    unit = {"rad": "mrad", "m": "mm"}[next(iter(units))] if len(units) == 1 else "mrad or mm"
+    errors = [one.error_norms() for one in pair]
     for title, values in (
         ("Mean released length [mm]", released),
         ("Hottest motor [°C]", temperatures),
-        (f"Norm of errors [{unit}]", errors),
+        *(
+            (f"Norm of {what} errors [m{unit}]", [_milli(norms.get(unit)) for norms in errors])
+            for what, unit in (("position", "m"), ("angle", "rad"))
+        ),
     ):
         if any(value is not None for value in values):
             out[title] = _of(values)
     return out
+
+
+def _milli(value: float | None) -> float | None:
+    return None if value is None else 1e3 * value
 
 
 def _of(values: Sequence[float | None]) -> Array:

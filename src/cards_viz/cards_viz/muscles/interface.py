@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
 from cards_core.control.mrc.temperature_safety import TemperatureLimits
+from cards_core.loop.task_tally import error_units
 from cards_core.robot.actuators import CommandKind
 from cards_core.typing import Array, Vector3
 
@@ -103,6 +106,19 @@ class MuscleSnapshot:
     limits: BarLimits = BarLimits()
     saved: Sequence[str] = ()
     not_saved: str = ""
+
+    def error_norms(self) -> dict[str, float]:
+        """Return the norms of the tracking error's lengths, [m], and angles, [rad], by unit."""
+        if self.error is None or not len(self.error):
+            return {}
+        units = np.array(error_units(self.units))
+        if len(units) != len(self.error):
+            return {}
+        return {
+            unit: float(np.linalg.norm(self.error[units == unit]))
+            for unit in ("m", "rad")
+            if unit in units
+        }
 
 
 class MuscleCommands(Protocol):

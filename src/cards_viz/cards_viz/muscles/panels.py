@@ -51,12 +51,11 @@ def status_html(snapshot: MuscleSnapshot) -> str:
         state, color = "running", "#2b8a3e"
     if snapshot.real:
         state = "REAL ROBOT" if state == "running" else f"{state} · REAL ROBOT"
-    error, unit = _worst_error(snapshot)
     cells = [
         ("time", f"{snapshot.time:.2f} s"),
         ("speed", _value(snapshot.real_time_factor, "{:.2f}×")),
         ("control", _value(snapshot.control_rate, "{:.0f} Hz")),
-        ("error", _error(error, unit)),
+        ("error", _error(snapshot)),
     ]
     grid = "".join(
         f'<div><div style="color:#868e96;font-size:10.5px">{name}</div>'
@@ -90,11 +89,10 @@ def run_line_html(snapshot: MuscleSnapshot, label: str, color: str) -> str:
         label: Name of the run.
         color: CSS colour of the run.
     """
-    error, unit = _worst_error(snapshot)
     what = [
         snapshot.controller or "no controller",
         f"{snapshot.time:.2f} s",
-        f"error {_error(error, unit)}",
+        f"error {_error(snapshot)}",
     ]
     return (
         '<div style="padding:1px 12px 7px;font-size:12px;font-variant-numeric:tabular-nums">'
@@ -107,28 +105,15 @@ def _value(value: float | None, text: str) -> str:
     return "–" if value is None or not np.isfinite(value) else text.format(value)
 
 
-def _error(value: float | None, unit: str) -> str:
-    """Write an error in mm or mrad, a tiny one in micrometres or microradians."""
-    if value is None or unit not in ("mm", "mrad") or not value < 0.1:
-        return _value(value, "{:.3g} " + unit)
-    micro = unit.replace("m", "µ", 1)
-    return f"{1e3 * value:.3g} {micro}" if value >= 1e-4 else f"< 0.1 {micro}"
-
-
-def _worst_error(snapshot: MuscleSnapshot) -> tuple[float | None, str]:
-    """Distance in mm for positions, largest error in mrad for angles."""
-    error = snapshot.error
-    if error is None or not len(error):
-        return None, ""
-    if set(snapshot.units) == {"m"}:
-        return 1e3 * float(np.linalg.norm(error)), "mm"
-    worst = 1e3 * float(np.max(np.abs(error)))
-    if set(snapshot.units) == {"rad"} or len(error) != len(snapshot.units):
-        return worst, "mrad"
-    if set(snapshot.units) <= {"rad", "m"}:
-        # of coordinates of two kinds: that of the largest number, with its unit
-        return worst, "mm" if snapshot.units[int(np.argmax(np.abs(error)))] == "m" else "mrad"
-    return 1e-3 * worst, ""
+def _error(snapshot: MuscleSnapshot) -> str:
+    """Write the norms of the error in mm and mrad, tiny ones in micrometres or microradians."""
+    texts = []
+    for unit, norm in snapshot.error_norms().items():
+        if not norm < 1e-4:
+            texts.append(f"{1e3 * norm:.3g} m{unit}")
+        else:
+            texts.append(f"{1e6 * norm:.3g} µ{unit}" if norm >= 1e-7 else f"< 0.1 µ{unit}")
+    return ", ".join(texts) or "–"
 
 
 class RunPanel:

@@ -289,21 +289,29 @@ def _errors(a: RecordedRun, b: RecordedRun, notes: list[str]) -> list[Quantity]:
     if a.info.space != b.info.space:
         notes.append("the errors cannot be compared: one run tracks joints, the other a frame")
         return []
-    norms = [
-        None if run.controller is None or run.error_norm is None
-        else Series(run.controller.time, 1e3 * run.error_norm[:, None])
-        for run in (a, b)
-    ]  # fmt: skip
     if a.info.space == "operational":
-        return [Quantity("hand error", "mm", ("",), *norms)]
+        return [Quantity("hand error", "mm", ("",), *(_error_norm(run, "m") for run in (a, b)))]
     labels = joint_labels(a.robot.tree)
-    units = set(labels.error_units)
-    unit = {"rad": "mrad", "m": "mm"}[units.pop()] if len(units) == 1 else "mrad or mm"
-    each = [
-        None if run.controller is None else Series(run.controller.time, 1e3 * run.controller.error)
-        for run in (a, b)
-    ]
-    return [
-        Quantity("norm of joint errors", unit, ("",), *norms),
-        Quantity("joint error", unit, labels.error_names, *each),
-    ]
+    out = []
+    for unit, joints in (("rad", "joint"), ("m", "sliding joint")):
+        places = [i for i, other in enumerate(labels.error_units) if other == unit]
+        if places:
+            names = tuple(labels.error_names[i] for i in places)
+            each = [
+                None if run.controller is None
+                else Series(run.controller.time, 1e3 * run.controller.error[:, places])
+                for run in (a, b)
+            ]  # fmt: skip
+            norms = [_error_norm(run, unit) for run in (a, b)]
+            out += [
+                Quantity(f"norm of {joints} errors", f"m{unit}", ("",), *norms),
+                Quantity(f"{joints} error", f"m{unit}", names, *each),
+            ]
+    return out
+
+
+def _error_norm(run: RecordedRun, unit: str) -> Series | None:
+    norm = run.error_norm(unit)
+    if run.controller is None or norm is None:
+        return None
+    return Series(run.controller.time, 1e3 * norm[:, None])

@@ -26,7 +26,7 @@ from cards_viz.labels import (
     operational_labels,
 )
 from cards_viz.runs.log import ControllerLog, RunLogError, SimulatorLog
-from cards_viz.runs.summary import KEYS, SUMMARY, RunInfo, position_entries
+from cards_viz.runs.summary import KEYS, SUMMARY, RunInfo
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,14 +156,12 @@ class RecordedRun:
         values = self.simulator.actuators[row].tolist()
         return dict(zip(self.simulator.actuator_names, values, strict=True))
 
-    @property
-    def error_norm(self) -> Array | None:
-        """Norm of the tracking error, shape (K,), [rad] or [m]; positions only in task space."""
+    def error_norm(self, unit: str) -> Array | None:
+        """Return the norm of the entries of the tracking error in ``m`` or ``rad``, shape (K,)."""
         if self.controller is None:
             return None
-        error = self.controller.error
-        if self.info.space == "operational":
-            error = error[:, : position_entries(self.info.axes, error.shape[1])]
+        units = np.array(labels_of(self.robot.tree, self.controller, self.info).error_units)
+        error = self.controller.error[:, units == unit]
         return np.asarray(np.linalg.norm(error, axis=1)) if error.shape[1] else None
 
 

@@ -4,8 +4,10 @@ Definitions, with e_k the error vector of controller step k of K and d its size:
 
 ===================== ========================================================================
 sim_time_s            simulation time of the last step; runs begin at zero
-joint_error_max_rad   max |e_ki| over all steps and joints
-joint_error_rms_rad   sqrt(sum e_ki^2 / (K d))
+joint_error_max_rad   max |e_ki| over all steps and entries of the error that are angles
+joint_error_rms_rad   sqrt(sum e_ki^2 / (K d)) over them, d of them
+joint_error_max_m     likewise over entries that are lengths, of joints that slide
+joint_error_rms_m
 op_error_max_m        max over k of the distance |e_k|, position entries only
 op_error_rms_m        sqrt(sum |e_k|^2 / K)
 tension_min_N, _max_N extremes of the tensions that acted (none acts at time zero)
@@ -56,6 +58,8 @@ KEYS = (
     "wall_time_s",
     "joint_error_max_rad",
     "joint_error_rms_rad",
+    "joint_error_max_m",
+    "joint_error_rms_m",
     "op_error_rms_m",
     "op_error_max_m",
     "tension_min_N",
@@ -223,7 +227,7 @@ def summarise(
     if simulator.efforts.size:
         out["effort_max"] = _number(np.abs(simulator.efforts).max())
     if controller is not None:
-        out |= _of_controller(controller, info)
+        out |= _of_controller(controller, info, error_units)
     verdict = verdict_of(simulator, controller, info, muscles=muscles, error_units=error_units)
     out |= verdict.entries()
     out["simulator_rows"] = len(simulator.time)
@@ -241,14 +245,18 @@ def position_entries(names: Sequence[str], width: int) -> int:
     return min(count, width)
 
 
-def _of_controller(log: ControllerLog, info: RunInfo) -> dict[str, Any]:
+def _of_controller(
+    log: ControllerLog, info: RunInfo, error_units: Sequence[str]
+) -> dict[str, Any]:
     """Entries that come from the controller's log."""
     error = log.error
     out: dict[str, Any] = {}
     if info.space == "joint":
-        if error.size:
-            out["joint_error_max_rad"] = _number(np.max(np.abs(error)))
-            out["joint_error_rms_rad"] = _number(np.sqrt(np.mean(error**2)))
+        for unit in ("rad", "m"):
+            entries = error[:, np.array(error_units[: error.shape[1]]) == unit]
+            if entries.size:
+                out[f"joint_error_max_{unit}"] = _number(np.max(np.abs(entries)))
+                out[f"joint_error_rms_{unit}"] = _number(np.sqrt(np.mean(entries**2)))
     else:
         positions = position_entries(info.axes, error.shape[1])
         if positions:

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from cards_core.errors import CardsError
+from cards_core.formats import load
+from cards_viz.labels import joint_labels
 from cards_viz.runs.comparison import ComparisonError, compare
 from cards_viz.runs.comparison_report import HTML, JSON, figures, write
 from cards_viz.runs.folder import write_run
@@ -104,6 +106,20 @@ def test_differences_of_a_known_change(run_arrays, planar_2r):
     assert comparison.notes == ("b has no released length",)
     assert ("temperature", "") not in rows
     json.dumps(comparison.to_json(), allow_nan=False)
+
+
+def test_errors_of_sliding_and_turning_joints_are_compared_apart(run_arrays):
+    robot = load("planar_xy")
+    a, b = (make(run_arrays, robot, name=name) for name in "ab")
+    units = joint_labels(robot.tree).error_units
+    assert set(units) == {"rad", "m"}
+    b.controller.error[:, units.index("m")] += 0.002
+    found = {quantity.name: quantity for quantity in compare(a, b).quantities}
+    assert found["norm of joint errors"].unit == found["joint error"].unit == "mrad"
+    assert found["norm of sliding joint errors"].unit == found["sliding joint error"].unit == "mm"
+    rows = {(row.quantity, row.entry): row for row in compare(a, b).differences()}
+    assert rows["joint error", ""].largest == 0.0
+    assert rows["sliding joint error", ""].largest == pytest.approx(2.0)
 
 
 def test_runs_of_other_steps_and_lengths_are_compared_at_equal_times(run_arrays, planar_2r):

@@ -47,7 +47,7 @@ INFO = RunInfo("ctc_joint", "lockstep", 2.5)
 
 
 def test_joint_space():
-    summary = summarise("arm", simulator(), controller(), INFO)
+    summary = summarise("arm", simulator(), controller(), INFO, error_units=("rad", "rad"))
     assert tuple(summary)[: len(KEYS)] == KEYS
     assert summary["robot"] == "arm"
     assert summary["controller"] == "ctc_joint"
@@ -72,6 +72,22 @@ def test_joint_space():
     # a third of its steps is more than a task may have
     assert summary["verdict"] == "failed"
     assert [text[:20] for text in summary["failures"]] == ["no tensions within t"]
+
+
+def test_lengths_and_angles_are_told_apart():
+    error = np.array([[0.003, 0.5], [0.004, -0.25], [0.0, 0.0]])
+    log = controller(error=error)
+    summary = summarise("arm", simulator(), log, INFO, error_units=("rad", "m"))
+    assert summary["joint_error_max_rad"] == 0.004
+    assert summary["joint_error_rms_rad"] == pytest.approx(math.sqrt(25e-6 / 3), rel=1e-14)
+    assert summary["joint_error_max_m"] == 0.5
+    assert summary["joint_error_rms_m"] == pytest.approx(math.sqrt(0.3125 / 3), rel=1e-14)
+    lengths = summarise("arm", simulator(), log, INFO, error_units=("m", "m"))
+    assert lengths["joint_error_max_rad"] is lengths["joint_error_rms_rad"] is None
+    assert lengths["joint_error_max_m"] == 0.5
+    # of unknown units none is told
+    unknown = summarise("arm", simulator(), log, INFO)
+    assert unknown["joint_error_max_rad"] is unknown["joint_error_max_m"] is None
 
 
 def test_operational_space():
@@ -116,7 +132,8 @@ def test_values_that_are_not_finite_are_null_and_told():
     error = np.array([[0.003, np.nan], [0.0, 0.0], [0.001, 0.0]])
     q = np.array(Q)
     q[2, 0] = np.inf
-    summary = summarise("arm", simulator(q=q), controller(error=error), INFO)
+    units = ("rad", "rad")
+    summary = summarise("arm", simulator(q=q), controller(error=error), INFO, error_units=units)
     assert summary["joint_error_max_rad"] is None
     assert summary["joint_error_rms_rad"] is None
     assert summary["tension_max_N"] == 90.0
