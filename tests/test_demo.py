@@ -28,6 +28,8 @@ KEYS = [
     "wall_time_s",
     "joint_error_max_rad",
     "joint_error_rms_rad",
+    "joint_error_max_m",
+    "joint_error_rms_m",
     "op_error_rms_m",
     "op_error_max_m",
     "tension_min_N",

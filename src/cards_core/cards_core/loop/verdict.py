@@ -15,7 +15,7 @@ A run has **failed** if
   good the controller is.
 
 What a task survives is a **warning**: states that got no answer, muscles at their maximum
-tension, a host slower than real time, a reference that was longer than the run.
+tension, slack cables, a host slower than real time, a reference that was longer than the run.
 """
 
 from __future__ import annotations
@@ -42,6 +42,12 @@ warning if there are any."""
 
 SATURATED_SHARE = 0.01
 """Share of the time at the maximum tension above which a muscle is named in a warning."""
+
+SLACK_SHARE = 0.01
+"""Share of the time without tension above which a cable is named in a warning."""
+
+NAMED = 8
+"""Muscles that a warning names."""
 
 EXIT_CODES: Mapping[VerdictName, ExitCode] = {
     "ok": ExitCode.DONE,
@@ -149,6 +155,7 @@ class HostFacts:
         behind: Real time lost, [s].
         duration: Time of the host that passed, [s].
         saturated: Muscle to the share of the steps in which it had its maximum tension.
+        slack: Cable whose tension is commanded to the share of the steps in which it had none.
         not_finite: Sentences on what was not finite.
     """
 
@@ -164,6 +171,7 @@ class HostFacts:
     behind: float = 0.0
     duration: float = 0.0
     saturated: Mapping[str, float] = field(default_factory=dict)
+    slack: Mapping[str, float] = field(default_factory=dict)
     not_finite: tuple[str, ...] = ()
 
 
@@ -266,10 +274,14 @@ def _judge_host(
         took = host.duration + host.behind
         text = f"slower than real time: {host.duration:.3g} s took {took:.3g} s"
         (failures if real_time else warnings).append(text)
-    full = {name: share for name, share in host.saturated.items() if share > SATURATED_SHARE}
-    if full:
-        listed = ", ".join(f"{name} for {share:.0%}" for name, share in full.items())
-        warnings.append(f"at the maximum tension: {listed} of the time")
+    for what, shares, least in (
+        ("at the maximum tension", host.saturated, SATURATED_SHARE),
+        ("slack", host.slack, SLACK_SHARE),
+    ):
+        found = [f"{name} for {share:.0%}" for name, share in shares.items() if share > least]
+        if found:
+            more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+            warnings.append(f"{what}: {', '.join(found[:NAMED])} of the time{more}")
 
 
 def _judge_task(

@@ -76,6 +76,12 @@ def test_reasons_to_fail(host, task, end, text):
         ({"behind": 0.06}, {}, "slower than real time: 1 s took 1.06 s"),
         ({"saturated": {"a": 0.5, "b": 0.009}}, {}, "at the maximum tension: a for 50% of"),
         ({"saturated": {"a": 0.02}}, {}, "at the maximum tension: a for 2% of"),
+        ({"slack": {"a": 0.02, "b": 0.009}}, {}, "slack: a for 2% of the time"),
+        (
+            {"slack": {f"cable_{i}": 1.0 for i in range(10)}},
+            {},
+            "cable_7 for 100% of the time and 2 more",
+        ),
         ({}, {"infeasible": 50}, "no tensions within their limits"),
         ({}, {"joint_limit": 51}, "gave way to a joint limit"),
         ({}, {"missed": 53}, "missed deadlines: 53 of 1053 states got no answer"),

@@ -40,6 +40,7 @@ from cards_core.loop.host import ANSWERED_MODES
 from cards_core.loop.task_tally import POSITIONS, TaskTally
 from cards_core.loop.verdict import Ending, HostFacts, TaskFacts, Verdict, judge
 from cards_core.muscles.command import GateCondition
+from cards_core.robot.actuators import Cable
 from cards_core.robot.elements import Muscle
 from cards_core.trajectories import Tolerance
 from cards_core.typing import Array
@@ -288,6 +289,14 @@ def _rounded(value: Any, digits: int = 6) -> float | None:
 NEAR_FULL = 0.999
 """Share of the maximum tension from which on a muscle is at its limit."""
 
+NEAR_NONE = 1e-4
+"""Share of the largest tension of the run up to which a cable is slack."""
+
+
+def _is_ideal_cable(muscle: Muscle) -> bool:
+    """Return whether its tension is commanded; elastic cables may hang, as in a tensegrity."""
+    return isinstance(muscle.actuator, Cable) and muscle.actuator.stiffness is None
+
 
 def _host_facts(log: SimulatorLog, muscles: Sequence[Muscle] = (), refusal: str = "") -> HostFacts:
     """Return what a host did.
@@ -304,10 +313,18 @@ def _host_facts(log: SimulatorLog, muscles: Sequence[Muscle] = (), refusal: str 
     watchdog = log.gate == GateCondition.WATCHDOG
     stopped = log.gate == GateCondition.STOPPED
     limits = np.array([muscle.tension_max for muscle in muscles])
-    full = {}
+    full, slack = {}, {}
     if muscles and log.tensions.shape[1] == len(muscles):
+        acted = log.tensions[time > 0.0]
         shares = np.mean(log.tensions >= NEAR_FULL * limits, axis=0)
         full = {m.name: float(s) for m, s in zip(muscles, shares, strict=True) if s > 0.0}
+        if len(acted):
+            shares = np.mean(acted <= NEAR_NONE * acted.max(), axis=0)
+            slack = {
+                muscle.name: float(share)
+                for muscle, share in zip(muscles, shares, strict=True)
+                if share > 0.0 and _is_ideal_cable(muscle)
+            }
     return HostFacts(
         steps=len(time),
         watchdog=int(watchdog.sum()),
@@ -321,6 +338,7 @@ def _host_facts(log: SimulatorLog, muscles: Sequence[Muscle] = (), refusal: str 
         behind=float(log.behind.max()),
         duration=float(time[-1]),
         saturated=full,
+        slack=slack,
         not_finite=tuple(f"simulator log: {text}" for text in not_finite(log)),
     )
 

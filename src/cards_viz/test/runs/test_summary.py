@@ -9,10 +9,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from cards_core.robot.actuators import Cable
 from cards_viz.runs.log import ControllerLog, RunLogError, SimulatorLog
 from cards_viz.runs.summary import KEYS, RunInfo, summarise, trajectory_sha256
 
 Q = [[0.0, 1.0], [0.5, -0.25], [2.0, 3.0]]
+
+
+def muscle(name, tension_max, actuator=None):
+    return SimpleNamespace(name=name, tension_max=tension_max, actuator=actuator or Cable())
 
 
 def simulator(**changes) -> SimulatorLog:
@@ -255,8 +260,7 @@ def test_reasons_to_fail(host, task, info, text):
 def test_reasons_to_warn():
     host = {"refused": [0, 0, 3], "behind": [0, 0.1, 0.2], "tensions": np.full((3, 2), 100.0)}
     task = {"remaining": [3.0, 2.5, 2.0]}
-    muscles = [SimpleNamespace(name="a", tension_max=100.0)]
-    muscles.append(SimpleNamespace(name="b", tension_max=200.0))
+    muscles = [muscle("a", 100.0), muscle("b", 200.0)]
     name, failures, warnings = verdict(host, task, muscles=muscles)
     assert (name, failures) == ("ok", [])
     assert warnings == [
@@ -265,6 +269,24 @@ def test_reasons_to_warn():
         "at the maximum tension: a for 100% of the time",
         "the reference was not finished, 2 s were left",
     ]
+
+
+def test_slack_cables_are_named():
+    """An elastic cable may hang, and so may muscles of other kinds."""
+    tensions = np.full((3, 4), 50.0)
+    tensions[1:, :3] = [[0.0, 0.0, 0.0], [4e-3, 0.0, 0.0]]
+    host = {name: np.ones((3, 4)) for name in ("muscle_lengths", "muscle_rates")}
+    muscles = [
+        muscle("taut", 100.0, Cable()),
+        muscle("elastic", 100.0, Cable(stiffness=100.0)),
+        SimpleNamespace(name="other kind", tension_max=100.0, actuator=None),
+        muscle("other", 1e30, Cable()),
+    ]
+    *_, warnings = verdict({**host, "tensions": tensions}, muscles=muscles)
+    assert warnings == ["slack: taut for 100% of the time"]
+    tensions[2, 0] = 6e-3  # more than 1e-4 of the largest
+    *_, warnings = verdict({**host, "tensions": tensions}, muscles=muscles)
+    assert warnings == ["slack: taut for 50% of the time"]
 
 
 def test_a_controller_that_fell_silent_is_told():
