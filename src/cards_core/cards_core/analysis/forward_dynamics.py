@@ -15,12 +15,13 @@ business; this integrates the equations of motion.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from scipy.linalg import lapack
 
+from cards_core.analysis.inverse_kinematics import point_problem
 from cards_core.analysis.status import PointStatus
 from cards_core.analysis.tangent import TangentSpace
 from cards_core.checks import finite_number
@@ -48,9 +49,9 @@ class ForwardDynamicsResult:
     """Acceleration at one instant.
 
     Attributes:
-        status: FEASIBLE, UNPHYSICAL_INERTIA (M is not positive definite), NOT_FINITE,
-            PATH_NOT_FOUND.
-        qdd: shape (nv,); NaN unless FEASIBLE.
+        status: FEASIBLE, OUTSIDE_LIMITS (the numbers are right, no joint goes there),
+            UNPHYSICAL_INERTIA (M is not positive definite), NOT_FINITE, PATH_NOT_FOUND.
+        qdd: shape (nv,); NaN unless FEASIBLE or OUTSIDE_LIMITS.
     """
 
     status: PointStatus
@@ -107,7 +108,13 @@ class ForwardDynamics:
             tensions: f, shape (m,), [N].
             external: w_e, shape (nv,), as in `InverseDynamics.step`.
         """
-        return self._step(q, qd, tensions, external)[0]
+        problem = point_problem(self._tree, q)
+        if problem is PointStatus.NOT_FINITE:
+            return ForwardDynamicsResult(problem, np.full(self._tree.nv, np.nan))
+        result = self._step(q, qd, tensions, external)[0]
+        if result.status is PointStatus.FEASIBLE:
+            result = replace(result, status=problem)
+        return result
 
     def _step(
         self, q: Array, qd: Array, tensions: Array, external: Array | None

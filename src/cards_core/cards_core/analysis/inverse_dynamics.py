@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.analysis.interaction import JointInteraction
-from cards_core.analysis.inverse_kinematics import rows_of
+from cards_core.analysis.inverse_kinematics import point_problem, rows_of
 from cards_core.analysis.status import PointStatus
 from cards_core.analysis.tension_distribution import (
     LeastInteraction,
@@ -113,7 +113,8 @@ class InverseDynamicsResult:
     """Tensions of one instant.
 
     Attributes:
-        status: As `TensionResult.status`; also NOT_FINITE for NaN in the motion, PATH_NOT_FOUND.
+        status: As `TensionResult.status`; also NOT_FINITE for NaN in the motion, PATH_NOT_FOUND,
+            and OUTSIDE_LIMITS instead of FEASIBLE: the numbers are right, no joint goes there.
         tensions: Of all muscles, shape (m,), [N]; passive ones have the tension of their law.
         needed: w, shape (nv,), [Nm] or [N].
         residual: -L' f + motors - w, shape (nv,).
@@ -224,6 +225,9 @@ class InverseDynamics:
         # a sum meets every entry
         if not np.isfinite(q.sum() + qd.sum() + qdd.sum() + external.sum()):
             return self._nothing(PointStatus.NOT_FINITE)
+        problem = point_problem(self._tree, q)
+        if problem is PointStatus.NOT_FINITE:
+            return self._nothing(problem)
         before = self._dynamics.path_failures
         state = self._dynamics.update(q, qd)
         if self._dynamics.path_failures != before:
@@ -239,14 +243,18 @@ class InverseDynamics:
             if self._interaction is not None:
                 self._set_interaction(q, qd, qdd, np.zeros(0))
             found = self.distribution.solve(-jacobian.T, needed)
+            status = found.status if found.status is not PointStatus.FEASIBLE else problem
             return InverseDynamicsResult(
-                found.status, found.tensions, needed, found.residual, still, found.iterations
+                status, found.tensions, needed, found.residual, still, found.iterations
             )
         pulled = self.muscles.tensions(state.muscle_lengths, jacobian @ qd)
         jacobian = jacobian.copy()
         if self._interaction is not None:
             self._set_interaction(q, qd, qdd, pulled)
-        return self._mixed(jacobian, pulled, needed)
+        mixed = self._mixed(jacobian, pulled, needed)
+        if mixed.status is PointStatus.FEASIBLE:
+            mixed = dataclasses.replace(mixed, status=problem)
+        return mixed
 
     def track(
         self,
