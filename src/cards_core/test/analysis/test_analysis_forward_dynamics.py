@@ -146,6 +146,15 @@ def test_tensions_too_large_for_squares_are_not_finite_and_warn_of_nothing():
     assert found.status is PointStatus.NOT_FINITE
 
 
+def test_states_beyond_the_limits_are_told_apart():
+    forward = ForwardDynamics(make_dynamics(load("bm_arm"), "numeric"))
+    still, f = np.zeros(4), np.full(6, 20.0)
+    found = [forward.step(np.array([x, 0.1, 0.3, 0.4]), still, f) for x in (0.99, 1.01)]
+    statuses = [one.status for one in found]
+    assert statuses == [PointStatus.FEASIBLE, PointStatus.OUTSIDE_LIMITS]
+    np.testing.assert_allclose(found[1].qdd, found[0].qdd, rtol=0.1)
+
+
 @pytest.mark.parametrize("solver", ["rk4", "RK45"])
 def test_a_motion_that_breaks_off_keeps_what_was_reached(solver):
     dynamics = make_dynamics(load("planar_2r"), "numeric")

@@ -290,6 +290,36 @@ def test_bad_numbers_and_degenerate_robots_have_a_status():
     assert one.step(tree.home).status is PointStatus.RANK_DEFICIENT
 
 
+@pytest.mark.parametrize("passive", [False, True])
+def test_poses_beyond_the_limits_are_told_apart(passive):
+    """The numbers are right, but no joint goes there; what cannot be held stays INFEASIBLE."""
+    robot = load("planar_2r")
+    if passive:
+        spring = dataclasses.replace(
+            robot.muscles[0], name="spring", actuator=Cable(stiffness=1e3), tension_min=0.0
+        )
+        robot = dataclasses.replace(robot, muscles=(*robot.muscles, spring))
+    joints = tuple(
+        dataclasses.replace(
+            joint, axes=tuple(dataclasses.replace(a, lower=-0.55, upper=0.55) for a in joint.axes)
+        )
+        for joint in robot.joints
+    )
+    tight = dataclasses.replace(robot, joints=joints)
+    names = ("spring",) if passive else ()
+    free, limited = (
+        InverseDynamics(make_dynamics(one, "numeric"), passive=names) for one in (robot, tight)
+    )
+    for q in ([0.5, -0.5], [0.3, -0.6], [-0.56, 0.1]):
+        one, two = (item.step(np.array(q)) for item in (free, limited))
+        assert one.status is PointStatus.FEASIBLE
+        within = np.abs(q).max() < 0.55
+        assert two.status is (PointStatus.FEASIBLE if within else PointStatus.OUTSIDE_LIMITS)
+        np.testing.assert_allclose(two.tensions, one.tensions, rtol=1e-9)
+    far = limited.step(np.array([0.3, -0.6]), qdd=np.array([1e4, 0.0]))
+    assert far.status is PointStatus.INFEASIBLE
+
+
 def test_track_is_step_by_step():
     dynamics = make_dynamics(load("planar_2r"), "numeric")
     inverse = InverseDynamics(dynamics)
