@@ -2,6 +2,7 @@
 
 import io
 import math
+import re
 import zipfile
 
 import numpy as np
@@ -149,3 +150,56 @@ def test_numbers_and_lines(tmp_path):
     assert math.isnan(table.number(4, "b", "", empty=True))
     with pytest.raises(CardsError, match=r"table\.csv:4: b is ''"):
         table.number(4, "b", "")
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_other_separators_and_decimal_commas(tmp_path, reader, separator):
+    read, text = reader
+    plain, other = tmp_path / "plain.csv", tmp_path / "other.csv"
+
+    def written(one, mark):
+        return re.sub(r"(?<=[,\n])1(?=[,\n])", one.replace(",", "C"), text).replace(",", mark)
+
+    plain.write_text(written("1.25", ","))
+    other.write_text(written("1,25", separator).replace("C", ","))
+    assert repr(read(other)) == repr(read(plain))
+    other.write_text(written("1.000,25", separator).replace("C", ","))
+    with pytest.raises(CardsError, match=r"other.csv:2: .* is '1.000,25' .expected: a number"):
+        read(other)
+
+
+MOTION = "swing\nversion=1\nnRows=2\nnColumns=3\ninDegrees={}\nendheader\n{}\n"
+
+
+def test_motions_of_opensim(tmp_path):
+    file = tmp_path / "swing.mot"
+    rows = f"time\t{NAMES[0]}  {NAMES[1]}\n0\t10 \t-20\n0.5\t30\t45"
+    file.write_text(MOTION.format("yes", rows))
+    found = read_table(file, TREE, main="q")
+    assert found["time"].tolist() == [[0.0], [0.5]]
+    np.testing.assert_allclose(found["q"], np.radians([[10, -20], [30, 45]]), rtol=1e-15)
+    file.write_text(MOTION.format("no", rows))
+    assert read_table(file, TREE, main="q")["q"].tolist() == [[10, -20], [30, 45]]
+    file.write_text(MOTION.format("no", rows + "\n1\t2"))
+    with pytest.raises(CardsError, match=r"swing.mot:10: 2 values .expected: 3"):
+        read_table(file, TREE, main="q")
+
+
+def test_lengths_are_no_degrees_and_states_have_paths(tmp_path):
+    """A robot with sliding and turning joints, in a file of states."""
+    tree = load("planar_xy").tree
+    path = "/jointset/any/{}/{}".format
+    names = [path(name, kind) for kind in ("value", "speed") for name in tree.position_names]
+    values = " ".join("1.5" for _ in names)
+    file = tmp_path / "states.sto"
+    file.write_text(MOTION.format("yes", f"time {' '.join(names)} other\n0 {values} 7"))
+    found = read_table(file, tree, main="q")
+    turned = math.radians(1.5)
+    assert found["q"].tolist() == found["qd"].tolist() == [[1.5, 1.5, pytest.approx(turned)]]
+
+
+def test_degrees_are_refused_where_nothing_converts_them(tmp_path):
+    file = tmp_path / "points.csv"
+    file.write_text(MOTION.format("yes", LINES.replace(",", " ")))
+    with pytest.raises(CardsError, match=r"inDegrees=yes .expected: radians"):
+        read_points(file, TREE)

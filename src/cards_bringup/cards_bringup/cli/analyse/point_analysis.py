@@ -37,8 +37,9 @@ BYTES_PER_POINT = 1000.0
 """Memory that the result of a point takes besides its numbers."""
 
 TABLE_NOTE = """
---input reads CSV (names in the first line) or NPZ; columns: time, q/JOINT, qd/JOINT, qdd/JOINT,
-l/MUSCLE, ld/MUSCLE, f/MUSCLE; a bare name is {main}/name. What one kind writes, others read.
+--input reads CSV (names in the first line), NPZ, .mot and .sto of OpenSim; columns: time,
+q/JOINT, qd/JOINT, qdd/JOINT, l/MUSCLE, ld/MUSCLE, f/MUSCLE; a bare name is {main}/name. What
+one kind writes, others read. Semicolons or tabs may separate, numbers have a decimal comma.
 More: docs/analysis.md"""
 
 
@@ -464,7 +465,8 @@ def read_table(path: Path, tree: Tree, *, main: str) -> dict[str, Array]:
     if not path.is_file():
         wrong = "is a folder" if path.is_dir() else "does not exist"
         raise CardsError(f"{path} {wrong} (expected: a CSV or NPZ file)")
-    out = _read_npz(path, names) if path.suffix == ".npz" else _read_csv(path, names, main)
+    npz = path.suffix == ".npz"
+    out = _read_npz(path, names) if npz else _read_csv(path, names, main, tree)
     counts = {len(values) for values in out.values()}
     if len(counts) > 1:
         raise CardsError(f"{path}: arrays of {sorted(counts)} rows (expected: one number of rows)")
@@ -486,9 +488,18 @@ def _read_npz(path: Path, names: dict[str, tuple[str, ...]]) -> dict[str, Array]
     return out
 
 
-def _read_csv(path: Path, names: dict[str, tuple[str, ...]], main: str) -> dict[str, Array]:
-    csv = open_csv(path)
-    head = csv.head
+def _own_name(name: str) -> str:
+    """Return the name of a column; OpenSim's states are called ``/jointset/hip/flexion/value``."""
+    *_, coordinate, kind = ("", "", *name.split("/"))
+    quantity = {"value": "q", "speed": "qd"}.get(kind)
+    return f"{quantity}/{coordinate}" if name.startswith("/") and quantity else name
+
+
+def _read_csv(
+    path: Path, names: dict[str, tuple[str, ...]], main: str, tree: Tree
+) -> dict[str, Array]:
+    csv = open_csv(path, degrees=True)
+    head = [_own_name(name) for name in csv.head]
     wanted = {
         name: (key, i)
         for key, entries in names.items()
@@ -522,4 +533,8 @@ def _read_csv(path: Path, names: dict[str, tuple[str, ...]], main: str) -> dict[
     out = {key: np.empty((len(table), len(names[key]))) for key in used}
     for k, (_, key, i) in enumerate(columns):  # others are results of other kinds, and status
         out[key][:, i] = table[:, k]
+    for key in ("q", "qd", "qdd"):
+        units = column_units("rad or m", key, len(names[key]), tree)
+        if csv.form.degrees and key in out:
+            out[key] *= [math.radians(1.0) if unit == "rad" else 1.0 for unit in units]
     return out
