@@ -142,7 +142,8 @@ MOST_HEAD = 1000
 def _form(path: Path) -> CsvForm:
     """Tell how a file is read from its first lines."""
     with _text_of(path) as stream:
-        first, entries = "", {}
+        first = ""
+        entries: dict[str, str] = {}
         for count, line in enumerate(itertools.islice(stream, MOST_HEAD), 1):
             text = line.strip()
             first = first or text
