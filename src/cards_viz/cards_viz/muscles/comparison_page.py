@@ -188,12 +188,12 @@ def curves(pair: Pair) -> dict[str, Array]:
     out = {"Norm of tensions [N]": _of([float(np.linalg.norm(one.tensions)) for one in pair])}
     released = [None if one.released is None else 1e3 * _mean(one.released) for one in pair]
     temperatures = [_hottest(one) for one in pair]
-    errors = [one.error_norms() for one in pair]
+    errors = [one.errors() for one in pair]
     for title, values in (
         ("Mean released length [mm]", released),
         ("Hottest motor [°C]", temperatures),
         *(
-            (f"Norm of {what} errors [m{unit}]", [_milli(norms.get(unit)) for norms in errors])
+            (f"Norm of {what} errors [m{unit}]", [_milli_norm(each.get(unit)) for each in errors])
             for what, unit in (("position", "m"), ("angle", "rad"))
         ),
     ):
@@ -202,8 +202,8 @@ def curves(pair: Pair) -> dict[str, Array]:
     return out
 
 
-def _milli(value: float | None) -> float | None:
-    return None if value is None else 1e3 * value
+def _milli_norm(values: Array | None) -> float | None:
+    return None if values is None else 1e3 * float(np.linalg.norm(values))
 
 
 def _of(values: Sequence[float | None]) -> Array:

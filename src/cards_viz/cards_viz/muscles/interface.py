@@ -107,18 +107,14 @@ class MuscleSnapshot:
     saved: Sequence[str] = ()
     not_saved: str = ""
 
-    def error_norms(self) -> dict[str, float]:
-        """Return the norms of the tracking error's lengths, [m], and angles, [rad], by unit."""
+    def errors(self) -> dict[str, Array]:
+        """Return the tracking error's lengths, [m], and angles, [rad], by unit."""
         if self.error is None or not len(self.error):
             return {}
         units = np.array(error_units(self.units))
         if len(units) != len(self.error):
             return {}
-        return {
-            unit: float(np.linalg.norm(self.error[units == unit]))
-            for unit in ("m", "rad")
-            if unit in units
-        }
+        return {unit: self.error[units == unit] for unit in ("m", "rad") if unit in units}
 
 
 class MuscleCommands(Protocol):

@@ -106,13 +106,14 @@ def _value(value: float | None, text: str) -> str:
 
 
 def _error(snapshot: MuscleSnapshot) -> str:
-    """Write the norms of the error in mm and mrad, tiny ones in micrometres or microradians."""
+    """Write the norm of lengths in mm and the largest angle in mrad, tiny ones in millionths."""
     texts = []
-    for unit, norm in snapshot.error_norms().items():
-        if not norm < 1e-4:
-            texts.append(f"{1e3 * norm:.3g} m{unit}")
+    for unit, values in snapshot.errors().items():
+        size = float(np.linalg.norm(values) if unit == "m" else np.max(np.abs(values)))
+        if not size < 1e-4:
+            texts.append(f"{1e3 * size:.3g} m{unit}")
         else:
-            texts.append(f"{1e6 * norm:.3g} µ{unit}" if norm >= 1e-7 else f"< 0.1 µ{unit}")
+            texts.append(f"{1e6 * size:.3g} µ{unit}" if size >= 1e-7 else f"< 0.1 µ{unit}")
     return ", ".join(texts) or "–"
 
 
