@@ -35,12 +35,10 @@ POSITIONS = ("x", "y", "z")
 def joint_units(tree: Tree) -> Units:
     """Return the units of a task in joint space: coordinates q, error in the tangent space."""
     units: list[str] = []
-    error_units: list[str] = []
     for node in tree.nodes:
         unit = "m" if node.kind == "prismatic" else "rad"
         units += [unit] if node.nq == 1 else [""] * node.nq
-        error_units += [unit] * node.nv
-    return tuple(units), tuple(error_units)
+    return tuple(units), error_units(units)
 
 
 def error_units(units: Sequence[str]) -> tuple[str, ...]:
@@ -65,9 +63,7 @@ def operational_units(names: Sequence[str]) -> Units:
         names: Of the coordinates: some of x, y, z, then those of a quaternion, if any.
     """
     units = tuple("m" if name in POSITIONS else "" for name in names)
-    positions = units.count("m")
-    rotations = 3 if len(names) > positions else 0
-    return units, ("m",) * positions + ("rad",) * rotations
+    return units, error_units(units)
 
 
 def units_of(controller: Controller) -> Units:
