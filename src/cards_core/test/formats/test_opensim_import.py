@@ -28,9 +28,12 @@ from cards_core.formats.opensim.kinematics import (
 from cards_core.formats.opensim.schema import CONTENT
 from cards_core.formats.opensim.wraps import all_poses, coordinate_range
 from cards_core.muscles.actuators.arithmetic import NUMPY
+from cards_core.muscles.actuators.bank import ActuatorBank
 from cards_core.muscles.actuators.hill import curves_of
+from cards_core.muscles.command import FORCE
 from cards_core.robot.actuators import Hill, Ligament
 from cards_core.robot.forward_kinematics import node_poses
+from cards_core.robot.motors import motors_of
 
 NAMES = ("arm", "knee", "shoulder", "old_arm")
 
@@ -420,8 +423,9 @@ PATH = """<GeometryPath name="path"><PathPointSet><objects>{}{}</objects></PathP
     [
         ('<MyFancyMuscle name="new"/>', "warning", "no force of OpenSim has this name"),
         ('<SomethingElse name="new"/>', "warning", "no force of OpenSim has this name"),
-        (f'<RigidTendonMuscle name="new">{PATH}</RigidTendonMuscle>', "warning", "no counterpart"),
-        (f'<PathSpring name="new">{PATH}</PathSpring>', "warning", "no counterpart"),
+        (f'<ClutchedPathSpring name="new">{PATH}</ClutchedPathSpring>', "warning",
+         "no counterpart"),
+        (f'<Ligament name="new">{PATH}</Ligament>', "warning", "no counterpart"),
         (f'<MyFancyMuscle name="new">{PATH}<appliesForce>false</appliesForce></MyFancyMuscle>',
          "note", "switched off"),
         ('<CoordinateLimitForce name="new"/>', "note", "no counterpart"),
@@ -435,6 +439,147 @@ def test_muscles_and_unknown_forces_that_are_left_out_are_warnings(tmp_path, for
     assert (said.level, said.code) == (level, "left-out")
     assert said.line
     assert why in said.message
+
+
+LEVER = samples.body("lever", 1.2, "0 -0.18 0"), samples.joint(
+    "PinJoint", "hinge", "ground", "lever", samples.coordinate("swing", -1.1, 1.1, 0.25),
+    at="0 0.9 0",
+)  # fmt: skip
+FORE, AFT = (
+    '<GeometryPath name="path"><PathPointSet><objects>'
+    + samples.point("p", "ground", f"{x} 0.9 0.02")
+    + samples.point("q", "lever", "0.01 -0.25 0.03")
+    + "</objects></PathPointSet></GeometryPath>"
+    for x in (0.35, -0.35)
+)
+
+
+def test_cables_and_springs_are_opensims(tmp_path):
+    """A PathActuator is a cable, a PathSpring a passive spring: numbers of OpenSim 4.6."""
+    found = osim(
+        tmp_path,
+        samples.document(
+            *LEVER,
+            '<PathActuator name="fore"><min_control>0.1</min_control><max_control>5</max_control>'
+            f'<optimal_force>30</optimal_force>{FORE}</PathActuator><PathSpring name="spring">'
+            "<resting_length>0.3</resting_length><stiffness>800</stiffness>"
+            f"<dissipation>0</dissipation>{AFT}</PathSpring>",
+        ),
+    )
+    assert not found.model.warnings
+    fore, spring = found.model.robot.muscles
+    assert (fore.tension_min, fore.tension_max, fore.kind) == (3.0, 150.0, "cable")
+    assert fore.actuator.stiffness is None
+    assert not spring.takes_tension  # nobody commands a spring
+    write_imported(found.model, tmp_path / "out")
+    robot = load(tmp_path / "out" / "sample" / "model.sdf")
+    engine = make_dynamics(robot)
+    springs = ActuatorBank(robot, 1e-3)
+    for swing, lengths, arms, tension in (
+        (-0.8, (0.5753914243913597, 0.19387203902597397), (0.079023414971, -0.234533022551), 0.0),
+        (0.25, (0.4224502408341412, 0.43611632943330925), (0.204211108330, -0.197811973716),
+         108.89306354664741),
+        (1.0, (0.2498592693593196, 0.5533823310284072), (0.244628232404, -0.110452806290),
+         202.70586482272574),
+    ):  # fmt: skip
+        state = engine.update(np.array([swing]), np.zeros(1))
+        np.testing.assert_allclose(state.muscle_lengths, lengths, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(-state.muscle_jacobian[:, 0], arms, rtol=0, atol=1e-11)
+        told = np.full(2, FORCE), np.zeros(2)
+        _, pull = springs.step(state.muscle_lengths, np.zeros(2), *told)
+        assert pull == pytest.approx(tension, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("controls", "limits", "code"),
+    [
+        ("<min_control>-1</min_control><max_control>2</max_control>", (0.0, 60.0), "one-sided"),
+        ("<max_control>2</max_control>", (0.0, 60.0), "one-sided"),
+        ("<min_control>0</min_control>", (0.0, 1000.0), "no-limit"),
+        ("", (0.0, 1000.0), "no-limit"),
+    ],
+)
+def test_a_cable_that_pushes_or_has_no_limit_is_said(tmp_path, controls, limits, code):
+    force = f'<PathActuator name="a">{controls}<optimal_force>30</optimal_force>{FORE}'
+    found = osim(tmp_path, samples.document(*LEVER, force + "</PathActuator>"))
+    (cable,) = found.model.robot.muscles
+    assert (cable.tension_min, cable.tension_max) == limits
+    (said,) = found.model.warnings
+    assert (said.code, said.subject) == (code, "muscle 'a'")
+    assert said.line
+
+
+@pytest.mark.parametrize(
+    ("kind", "extra", "expected"),
+    [
+        ("Schutte1993Muscle_Deprecated", "<time_scale>0.125</time_scale><SimmSpline name="
+         '"active_force_length_curve"><x>0 1 2</x><y>0 1 0</y></SimmSpline>',
+         ("thelen_2003", 8.0, "elastic")),
+        ("Delp1990Muscle", "<mass>0.1</mass><time_scale>0.1</time_scale>",
+         ("thelen_2003", 10.0, "elastic")),
+        ("Thelen2003Muscle_Deprecated", "<Vmax>6</Vmax><Flen>1.8</Flen>",
+         ("thelen_2003", 6.0, "elastic")),
+        ("RigidTendonMuscle", "", ("thelen_2003", 12.0, "rigid")),
+        ("MeyerFregly2016Muscle", "", ("de_groote_2016", 12.0, "rigid")),
+        ("Millard2012AccelerationMuscle", "<mass>0.1</mass>", ("millard_2012", 12.0, "elastic")),
+    ],
+)  # fmt: skip
+def test_other_muscles_pull_along_their_paths_and_their_curves_are_named(
+    tmp_path, kind, extra, expected
+):
+    points = samples.point("p", "ground", "0.35 0.9 0.02") + samples.point(
+        "q", "lever", "0.01 -0.25 0.03"
+    )
+    extra += "<max_contraction_velocity>12</max_contraction_velocity>"
+    force = samples.muscle("m", points, kind=kind, force=207, extra=extra)
+    found = osim(tmp_path, samples.document(*LEVER, force))
+    (muscle,) = found.model.robot.muscles
+    hill = muscle.actuator
+    assert (hill.curves, hill.max_velocity, hill.tendon) == expected
+    assert hill.max_isometric_force == 207.0
+    assert (hill.optimal_fiber_length, hill.tendon_slack_length) == (0.1, 0.15)
+    said = [item for item in found.model.warnings if item.code == "curve-not-convertible"]
+    assert any(kind in item.message and hill.curves in item.message for item in said)
+    lengths, jacobian = state_at(found, make_dynamics(found.model.robot), {"swing": 1.0})
+    assert lengths[0] == pytest.approx(0.2498592693593196, abs=1e-14)  # OpenSim's
+    assert -jacobian[0, 0] == pytest.approx(0.2446282324043335, abs=1e-11)
+
+
+def test_what_drives_a_coordinate_is_a_motor_of_its_joint(tmp_path):
+    """Efforts add up; in a coordinate of twice the angle, half of the torque is the same power."""
+    text = samples.document(
+        LEVER[0] + samples.body("tip") + samples.body("ball"),
+        LEVER[1].replace("</PinJoint>", "</PinJoint>\n")
+        + samples.joint(
+            "CustomJoint", "geared", "lever", "tip", samples.coordinate("half"),
+            inner=samples.transform(rotation1=("1 0 0", "half", samples.linear(2.0))),
+        )
+        + samples.joint("BallJoint", "ball", "tip", "ball",
+                        "".join(samples.coordinate(f"b{i}") for i in range(3))),
+        "".join(
+            f"<{kind} name='{kind}{number}'><coordinate>{name}</coordinate>{numbers}</{kind}>"
+            for number, (kind, name, numbers) in enumerate((
+                ("CoordinateActuator", "swing", "<optimal_force>4</optimal_force>"
+                 "<min_control>-1</min_control><max_control>1</max_control>"),
+                ("ActivationCoordinateActuator", "swing", "<optimal_force>2</optimal_force>"
+                 "<min_control>-0.5</min_control><max_control>3</max_control>"),
+                ("CoordinateActuator", "half", "<optimal_force>8</optimal_force>"
+                 "<min_control>-1</min_control><max_control>1</max_control>"),
+                ("CoordinateActuator", "b1", ""),
+            ))
+        ),
+    )  # fmt: skip
+    found = osim(tmp_path, text)
+    motors = motors_of(found.model.robot.tree)
+    assert motors.names == ("swing", "half")
+    np.testing.assert_allclose(motors.efforts, [4.0 + 6.0, 4.0])
+    said = {(f.subject, f.code) for f in found.model.findings if f.code != "coordinate-scaled"}
+    assert ("coordinate 'swing'", "one-sided") in said
+    assert ("coordinate 'b1'", "left-out") in said
+    locked = osim(tmp_path, text.replace("<locked>false", "<locked>true", 1))
+    assert motors_of(locked.model.robot.tree).names == ("half",)
+    with pytest.raises(DescriptionError, match=r"osim:\d+: .*coordinate 'swung' does not exist"):
+        osim(tmp_path, text.replace("<coordinate>swing<", "<coordinate>swung<"))
 
 
 def test_a_muscle_that_is_never_taut_is_named_with_its_numbers(tmp_path, imported):

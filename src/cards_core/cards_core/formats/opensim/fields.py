@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -23,6 +24,7 @@ def number(
     *,
     above: float | None = None,
     lower: float | None = None,
+    infinite: bool = False,
 ) -> float:
     """Return the number in a child element.
 
@@ -32,6 +34,7 @@ def number(
         default: Value without the child; None: it must be there.
         above: The number must be greater than this.
         lower: The number must be at least this.
+        infinite: It may be infinite.
 
     Raises:
         DescriptionError: No such child, no number, or one outside the range.
@@ -41,12 +44,21 @@ def number(
         if default is None:
             raise (child or element).error(f"no <{tag}>", f"<{tag}> with a number")
         return default
-    value = parse_number(text_of(child), child)
+    value = parse_number(text_of(child), child, infinite=infinite)
     if above is not None and not value > above:
         raise child.error(f"{value:g}", f"a number greater than {above:g}")
     if lower is not None and not value >= lower:
         raise child.error(f"{value:g}", f"a number of at least {lower:g}")
     return value
+
+
+def control_range(element: XmlElement) -> tuple[float, float]:
+    """Return least and largest force of an actuator, [N] or [Nm]: its controls times its force."""
+    force = number(element, "optimal_force", 1.0)
+    low = number(element, "min_control", -math.inf, infinite=True)
+    high = number(element, "max_control", math.inf, infinite=True)
+    low, high = sorted((force * low, force * high)) if force else (0.0, 0.0)
+    return low, high
 
 
 def vector(element: XmlElement, tag: str, size: int, default: Array | None = None) -> Array:

@@ -14,6 +14,7 @@ from cards_core.dynamics.interface import make_dynamics
 from cards_core.formats.imports.findings import FindingList, NameTable, renamed_robot
 from cards_core.formats.imports.model import FIT_TARGETS, ImportedModel, Section, table
 from cards_core.formats.imports.units import doubtful_units
+from cards_core.formats.opensim.fields import control_range, word
 from cards_core.formats.opensim.fit_targets import fit_targets
 from cards_core.formats.opensim.joints import ConvertedJoints, CoordinateMap, convert_joints
 from cards_core.formats.opensim.kinematics import effective, free_coordinates, length, polyline
@@ -28,6 +29,7 @@ from cards_core.formats.opensim.source import (
     SourceMuscle,
 )
 from cards_core.formats.opensim.wraps import all_poses
+from cards_core.formats.xml_lines import shorten
 from cards_core.robot.actuators import Hill, Ligament
 from cards_core.robot.elements import (
     WORLD,
@@ -98,6 +100,7 @@ def import_osim(
     for body in source.bodies:
         names[body] = links.claim(body)
     joints = convert_joints(source, names, links)
+    _motorize(source, joints, findings)
     wraps = {}
     claim = NameTable()
     for muscle in source.muscles:
@@ -175,6 +178,36 @@ def _robot(
         source=str(source.path),
         wrap_surfaces=tuple(surfaces),
     )
+
+
+def _motorize(source: SourceModel, joints: ConvertedJoints, findings: FindingList) -> None:
+    """Give the joints of driven coordinates motors: tau = F / scale in our coordinate."""
+    efforts: dict[str, float] = {}
+    for at in source.motors:
+        name = word(at, "coordinate").split("/")[-1]
+        if name not in source.coordinates:
+            raise at.error(f"coordinate '{shorten(name)}' does not exist", "a coordinate")
+        ours, subject = joints.coordinates.get(name), f"coordinate '{name}'"
+        low, high = control_range(at)
+        effort = max(abs(low), abs(high))
+        if ours is None or ours.angle is not None or not effort > 0.0:
+            # of one that is locked, OpenSim's moves nothing either
+            say = findings.note if source.coordinates[name].locked else findings.warn
+            why = "no joint here moves along it alone" if effort > 0.0 else "it gives no force"
+            say("left-out", subject, f"{at.tag}: {why}: left out", at=at)
+            continue
+        if low != -high or at.tag != "CoordinateActuator":
+            findings.warn(
+                "one-sided" if low != -high else "dynamics-not-convertible", subject,
+                f"its {at.tag} gives {low:g} to {high:g}; here {-effort:g} to {effort:g}, at once",
+                at=at,
+            )  # fmt: skip
+        efforts[ours.joint] = efforts.get(ours.joint, 0.0) + effort / ours.scale
+    for index, joint in enumerate(joints.joints):
+        if joint.name in efforts:
+            (axis,) = joint.axes
+            axes = (replace(axis, effort=efforts[joint.name]),)
+            joints.joints[index] = replace(joint, axes=axes, motor=True)
 
 
 def _bones(source: SourceModel, body: str) -> tuple[Visual, ...]:
@@ -402,7 +435,9 @@ def _say_slack(
             slack[item.name] = item.actuator.slack_length
     loose: list[SourceMuscle] = []  # without wraps, which make paths longer
     for muscle in source.muscles:
-        rest = slack[names[f"muscle:{muscle.name}"]]
+        rest = slack.get(names[f"muscle:{muscle.name}"])  # a cable has none
+        if rest is None:
+            continue
         if all(length(polyline(muscle, q, bodies)) <= rest for q, bodies in poses):
             loose.append(muscle)
     if not loose:

@@ -11,7 +11,7 @@ import numpy as np
 
 from cards_core.errors import ParameterError
 from cards_core.formats.imports.findings import FindingList
-from cards_core.formats.opensim.fields import flag, number
+from cards_core.formats.opensim.fields import control_range, flag, number
 from cards_core.formats.opensim.kinematics import active, location
 from cards_core.formats.opensim.source import (
     ConditionalPoint,
@@ -71,6 +71,18 @@ OLD_PENNATION = 20301
 STRONGEST = 2.0
 """Limit of the commanded tension, in F0."""
 
+OWN_CURVES = ("Thelen2003Muscle", "Millard2012EquilibriumMuscle", "DeGrooteFregly2016Muscle")
+"""Muscles whose curves ours are."""
+
+RIGID = ("MeyerFregly2016Muscle", "RigidTendonMuscle")
+"""Muscles whose tendon does not stretch whatever the file says."""
+
+NO_TOE = 1e-9
+"""Strain at which the tension of a spring becomes linear."""
+
+UNLIMITED = 1000.0
+"""Largest tension of a cable whose control has no limit, [N]."""
+
 
 @dataclass
 class PathReport:
@@ -108,15 +120,12 @@ def convert_muscle(
     name = names[f"muscle:{muscle.name}"]
     path = _path(model, muscle, names, poses, report=report, findings=findings)
     element = muscle.element
-    if muscle.kind == "Blankevoort1991Ligament":
-        ligament = Ligament(
-            stiffness=number(element, "linear_stiffness", 1.0, above=0.0),
-            slack_length=number(element, "slack_length", above=0.0),
-            toe_strain=number(element, "transition_strain", 0.06, above=0.0),
-            damping=number(element, "damping_coefficient", 0.003, lower=0.0),
-        )
+    if muscle.kind in PASSIVE:
+        ligament = _ligament(muscle, findings)
         _check(ligament, element)
         return Muscle(name, path, 0.0, math.inf, ligament, line=element.line), report
+    if muscle.kind == "PathActuator":
+        return Muscle(name, path, *_tensions(muscle, findings), line=element.line), report
     hill = _hill(muscle, model.version, findings)
     _check(hill, element)
     limit = STRONGEST * hill.max_isometric_force
@@ -149,20 +158,66 @@ def _hill(muscle: SourceMuscle, version: int, findings: FindingList) -> Hill:
             "constants here",
             at=element,
         )  # fmt: skip
+    fastest = "Vmax" if "Thelen2003Muscle_" in muscle.kind else "max_contraction_velocity"
     common: dict[str, Any] = {
         "max_isometric_force": number(element, "max_isometric_force", 1000.0, above=0.0),
         "optimal_fiber_length": number(element, "optimal_fiber_length", 0.1, above=0.0),
         "tendon_slack_length": number(element, "tendon_slack_length", 0.2, above=0.0),
         "pennation_angle": number(element, "pennation_angle_at_optimal", angle),
-        "max_velocity": number(element, "max_contraction_velocity", 10.0, above=0.0),
+        "max_velocity": number(element, fastest, 10.0, above=0.0),
     }
-    rigid = flag(element, "ignore_tendon_compliance", False)
-    kind = {
-        "Thelen2003Muscle": _thelen,
-        "Millard2012EquilibriumMuscle": _millard,
-        "DeGrooteFregly2016Muscle": _de_groote,
-    }[muscle.kind]
-    return kind(muscle, common, "rigid" if rigid else "elastic", findings)
+    if element.child("time_scale") is not None:  # of Schutte's and Delp's
+        common["max_velocity"] = 1.0 / number(element, "time_scale", above=0.0)
+    rigid = muscle.kind in RIGID or flag(element, "ignore_tendon_compliance", False)
+    hill = HILL[muscle.kind](muscle, common, "rigid" if rigid else "elastic", findings)
+    if muscle.kind not in OWN_CURVES:
+        findings.warn(
+            "curve-not-convertible", f"muscle '{muscle.name}'",
+            f"{muscle.kind} has curves and activation dynamics of its own: those of curves="
+            f"'{hill.curves}' are used",
+            at=element,
+        )  # fmt: skip
+    return hill
+
+
+def _tensions(muscle: SourceMuscle, findings: FindingList) -> tuple[float, float]:
+    """Return the limits of a cable's tension, [N]."""
+    low, high = control_range(muscle.element)
+    subject, at = f"muscle '{muscle.name}'", muscle.element
+    if not high > 0.0:
+        raise at.error(f"a force of {low:g} to {high:g} N never pulls", "max_control above 0")
+    most = UNLIMITED if math.isinf(high) else high
+    if low < 0.0 or most < high:
+        findings.warn(
+            "one-sided" if most == high else "no-limit", subject,
+            f"its force is {low:g} to {high:g} N: {max(low, 0.0):g} to {most:g} N here, as cables "
+            "pull only and need limits",
+            at=at,
+        )  # fmt: skip
+    return max(low, 0.0), most
+
+
+def _ligament(muscle: SourceMuscle, findings: FindingList) -> Ligament:
+    """Return a ligament; of a spring, K (l - l0), one with next to no toe."""
+    element = muscle.element
+    if muscle.kind == "PathSpring":
+        rest = number(element, "resting_length", above=0.0)
+        dissipation = number(element, "dissipation", lower=0.0)
+        if dissipation > 0.0:
+            findings.warn(
+                "dynamics-not-convertible", f"muscle '{muscle.name}'",
+                f"its tension grows by {dissipation:g} of itself for each m/s of its lengthening: "
+                "without that here",
+                at=element,
+            )  # fmt: skip
+        stiffness = rest * number(element, "stiffness", above=0.0)
+        return Ligament(stiffness=stiffness, slack_length=rest, toe_strain=NO_TOE, damping=0.0)
+    return Ligament(
+        stiffness=number(element, "linear_stiffness", 1.0, above=0.0),
+        slack_length=number(element, "slack_length", above=0.0),
+        toe_strain=number(element, "transition_strain", 0.06, above=0.0),
+        damping=number(element, "damping_coefficient", 0.003, lower=0.0),
+    )
 
 
 def _times(element: XmlElement, rise: float, fall: float) -> dict[str, Any]:
@@ -301,6 +356,20 @@ def _passive_curve(curve: XmlElement) -> dict[str, Any]:
     if all(child is not None and text_of(child) for child in children.values()):
         out |= {name: number(curve, tag) for name, tag in optional.items()}
     return out
+
+
+HILL = {
+    "Millard2012EquilibriumMuscle": _millard, "Millard2012AccelerationMuscle": _millard,
+    "DeGrooteFregly2016Muscle": _de_groote, "MeyerFregly2016Muscle": _de_groote,
+    "Thelen2003Muscle": _thelen, "Thelen2003Muscle_Deprecated": _thelen,
+    "Schutte1993Muscle": _thelen, "Schutte1993Muscle_Deprecated": _thelen,
+    "Delp1990Muscle": _thelen, "Delp1990Muscle_Deprecated": _thelen, "RigidTendonMuscle": _thelen,
+}  # fmt: skip
+"""What makes the muscles with fibres: those with the nearest of our curves."""
+
+PASSIVE = ("Blankevoort1991Ligament", "PathSpring")
+MUSCLES = frozenset(["PathActuator", *PASSIVE, *HILL])
+"""Forces that become muscles."""
 
 
 # Path ------------------------------------------------------------------------------------------

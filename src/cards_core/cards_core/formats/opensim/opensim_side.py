@@ -11,6 +11,9 @@ import json
 import sys
 from typing import Any
 
+PLAIN = ("Blankevoort1991Ligament", "PathActuator", "PathSpring")
+"""What has no fibres."""
+
 
 def evaluate(job: dict[str, Any]) -> dict[str, Any]:
     """Return what OpenSim says of a model.
@@ -45,8 +48,8 @@ class _Model:
         self.forces, self.paths = {}, {}
         for name, kind in job["muscles"].items():
             force = self.model.getForceSet().get(name)
-            if kind == "Blankevoort1991Ligament":
-                force = opensim.Blankevoort1991Ligament.safeDownCast(force)
+            if kind in PLAIN:
+                force = getattr(opensim, kind).safeDownCast(force)
                 path = force.get_path()
             else:
                 force = opensim.Muscle.safeDownCast(force)
@@ -75,9 +78,11 @@ class _Model:
         out["arms"] = {
             n: path.computeMomentArm(self.state, self.coordinates.get(n)) for n in crossed
         }
-        if kind == "Blankevoort1991Ligament":
+        if kind in PLAIN:
             self.model.realizeDynamics(self.state)
-            out["tension"] = self.forces[name].getTotalForce(self.state)
+            pull = {"PathSpring": "getTension", "Blankevoort1991Ligament": "getTotalForce"}
+            if kind in pull:
+                out["tension"] = getattr(self.forces[name], pull[kind])(self.state)
         else:
             out["fibers"] = [self.fiber(name, a) for a in self.job["activations"]]
         return out

@@ -24,6 +24,7 @@ from cards_core.formats.opensim.joint_reading import (
     read_coordinates,
     read_joint,
 )
+from cards_core.formats.opensim.muscles import MUSCLES
 from cards_core.formats.opensim.path_reading import read_muscle, read_wrap_objects
 from cards_core.formats.opensim.schema import FORCES, check_document, check_force, version_of
 from cards_core.formats.opensim.source import (
@@ -41,13 +42,8 @@ from cards_core.formats.xml_lines import XmlElement, parse_xml, shorten
 from cards_core.robot.elements import Inertia
 from cards_core.spatial import Pose
 
-MUSCLES = (
-    "Thelen2003Muscle",
-    "Millard2012EquilibriumMuscle",
-    "DeGrooteFregly2016Muscle",
-    "Blankevoort1991Ligament",
-)
-"""Forces that become muscles."""
+MOTORS = ("CoordinateActuator", "ActivationCoordinateActuator")
+"""Forces that become motors of joints."""
 
 _PATHS = ("GeometryPath", "path")
 
@@ -91,6 +87,7 @@ def read_osim(path: Path) -> SourceModel:
     for name, item in carriers:
         wraps |= read_wrap_objects(item, name, frames, wraps)
     muscles: dict[str, SourceMuscle] = {}
+    motors: list[XmlElement] = []
     left_out: list[LeftOut] = []
     forces = [(item, True) for item in objects(model, "ForceSet")]
     for item, listed in (*forces, *((item, False) for item in parts["Force"])):
@@ -99,6 +96,8 @@ def read_osim(path: Path) -> SourceModel:
             left_out.append(LeftOut(item, "it is switched off"))
         elif listed and item.tag not in FORCES:
             left_out.append(LeftOut(item, "no force of OpenSim has this name", weighty=True))
+        elif item.tag in MOTORS:
+            motors.append(item)
         elif item.tag not in MUSCLES:
             left_out.append(LeftOut(item, "no counterpart here", weighty=_pulls(item)))
         else:
@@ -121,7 +120,8 @@ def read_osim(path: Path) -> SourceModel:
     return SourceModel(
         (model.get("name") or path.stem).strip() or path.stem,
         path, version, vector(model, "gravity", 3, np.array([0.0, -9.80665, 0.0])),
-        bodies, joints, coordinates, couplings, tuple(muscles.values()), tuple(left_out),
+        bodies, joints, coordinates, couplings, tuple(muscles.values()), tuple(motors),
+        tuple(left_out),
     )  # fmt: skip
 
 

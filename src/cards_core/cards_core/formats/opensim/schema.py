@@ -63,6 +63,8 @@ _CONTROL = (
     "maximum_pennation_angle"
 )
 _THELEN = "FmaxTendonStrain FmaxMuscleStrain KshapeActive KshapePassive Af Flen"
+_DAMPED = "active_force_width_scale fiber_damping ignore_passive_fiber_force"
+_SCALAR = "optimal_force min_control max_control"
 _POINTS = _content("x y")
 
 CONTENT: Mapping[str, Content] = {
@@ -127,20 +129,49 @@ CONTENT: Mapping[str, Content] = {
         f"{_MUSCLE} {_THELEN}",
         ignored=f"{_CONTROL} fv_linear_extrap_threshold Vmax Vmax0 damping",
     ),
-    "Millard2012EquilibriumMuscle": _content(
+    **dict.fromkeys(("Millard2012EquilibriumMuscle", "Millard2012AccelerationMuscle"), _content(
         f"{_MUSCLE} fiber_damping ActiveForceLengthCurve ForceVelocityCurve FiberForceLengthCurve "
         "TendonForceLengthCurve",
         # of OpenSim 3; Thelen's numbers stand in models that were changed from one to the other
         ignored=f"{_CONTROL} {_THELEN} MuscleFirstOrderActivationDynamicModel "
         "MuscleSecondOrderActivationDynamicModel ForceVelocityInverseCurve fatigue_factor "
-        "recovery_factor",
-    ),
+        "recovery_factor default_fiber_velocity mass FiberCompressiveForceLengthCurve "
+        "FiberCompressiveForceCosPennationCurve tendon_force_length_damping "
+        "fiber_compressive_force_length_damping fiber_force_length_damping "
+        "fiber_compressive_force_cos_pennation_damping",
+    )),
     "DeGrooteFregly2016Muscle": _content(
-        f"{_MUSCLE} active_force_width_scale fiber_damping passive_fiber_strain_at_one_norm_force "
-        "tendon_strain_at_one_norm_force ignore_passive_fiber_force",
+        f"{_MUSCLE} {_DAMPED} passive_fiber_strain_at_one_norm_force "
+        "tendon_strain_at_one_norm_force",
         ignored=f"{_CONTROL} default_normalized_tendon_force tendon_compliance_dynamics_mode "
         "activation_dynamics_smoothing",
     ),
+    "MeyerFregly2016Muscle": _content(
+        f"{_MUSCLE} {_DAMPED}", ignored=f"{_CONTROL} activation_dynamics_smoothing"
+    ),
+    "Thelen2003Muscle_Deprecated": _content(
+        f"{_MUSCLE} {_THELEN} Vmax", ignored=f"{_CONTROL} Vmax0 damping"
+    ),
+    **dict.fromkeys(
+        (
+            "Delp1990Muscle", "Delp1990Muscle_Deprecated", "RigidTendonMuscle",
+            "Schutte1993Muscle", "Schutte1993Muscle_Deprecated",
+        ),
+        _content(  # its curves are functions
+            f"{_MUSCLE} time_scale",
+            ignored=f"{_CONTROL} {_FUNCTIONS} tendon_force_length_curve activation1 activation2 "
+            "active_force_length_curve passive_force_length_curve force_velocity_curve damping "
+            "mass",
+        ),
+    ),
+    "PathActuator": _content(f"{_FORCE} {_SCALAR}", ignored="components"),
+    "PathSpring": _content(
+        f"{_FORCE} resting_length stiffness dissipation", ignored="components"
+    ),
+    **dict.fromkeys(("CoordinateActuator", "ActivationCoordinateActuator"), _content(
+        f"appliesForce isDisabled coordinate {_SCALAR}",
+        ignored="components activation_time_constant default_activation",
+    )),
     "Blankevoort1991Ligament": _content(
         f"{_FORCE} linear_stiffness transition_strain damping_coefficient slack_length",
         ignored="components",

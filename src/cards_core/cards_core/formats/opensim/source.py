@@ -157,7 +157,7 @@ class PathWrap:
 
 @dataclass(frozen=True, eq=False)
 class SourceMuscle:
-    """A muscle or ligament; its numbers are read from `element` by the converter."""
+    """What pulls along a path; its numbers are read from `element` by the converter."""
 
     name: str
     kind: str
@@ -204,7 +204,8 @@ class SourceModel:
         joints: In the order of the file.
         coordinates: By name.
         couplings: By the name of the dependent coordinate.
-        muscles: Muscles and ligaments.
+        muscles: Muscles, cables, springs and ligaments.
+        motors: What drives a coordinate.
         left_out: What is not read.
     """
 
@@ -217,4 +218,5 @@ class SourceModel:
     coordinates: Mapping[str, Coordinate]
     couplings: Mapping[str, Coupling]
     muscles: tuple[SourceMuscle, ...]
+    motors: tuple[XmlElement, ...] = ()
     left_out: tuple[LeftOut, ...] = field(default=())
