@@ -21,6 +21,7 @@ from cards_core.paths.wrapping.contact_guesses import (
     Guess,
     contact_guesses,
     is_ring,
+    lies_inside,
     lifted,
     passes_side,
     same_branch,
@@ -234,8 +235,11 @@ class Chain:
             assert contact is not None
             starts.append(Start(contact.start, contact.start_tangent, contact.length))
         first, last = placed[0], placed[-1]
-        p = first.outward(lifted(first.surface, first.inward(p)))
-        q = last.outward(lifted(last.surface, last.inward(q)))
+        p, q = first.inward(p), last.inward(q)
+        if lies_inside(first.surface, p) or lies_inside(last.surface, q):
+            return False
+        p = first.outward(lifted(first.surface, p))
+        q = last.outward(lifted(last.surface, q))
         geodesics, solved = solve_path(p, q, placed, starts)
         for i, geodesic in zip(touched, geodesics, strict=True):
             self.contacts[i] = geodesic
@@ -270,7 +274,9 @@ class Chain:
         for i, (obstacle, guess) in enumerate(zip(self.obstacles, first_guesses, strict=True)):
             contact = self.contacts[i]
             if contact is None or guess is None:
-                continue
+                if contact is None and guess is None:
+                    continue
+                return False
             before = obstacle.placed.inward(self._neighbours(i, p, q)[0])
             ring = is_ring(obstacle.surface, obstacle.side, obstacle.inside)
             if not same_branch(obstacle.surface, before, ring, contact.start, guess.start):

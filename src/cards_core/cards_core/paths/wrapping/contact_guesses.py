@@ -147,6 +147,11 @@ def is_ring(surface: Surface, side: Vector3 | None, inside: bool) -> bool:
     return inside or (side is not None and math.hypot(side[0], side[1]) < surface.radius)
 
 
+def lies_inside(surface: Surface, x: Vector3) -> bool:
+    """Return whether a path that ends at ``x`` does not wrap over the surface."""
+    return surface.height(x) < -TOUCH_TOLERANCE * surface.size
+
+
 def lifted(surface: Surface, x: Vector3) -> Vector3:
     """Return ``x``, raised off the surface if it lies on it."""
     missing = LIFT * surface.size - surface.height(x)
@@ -175,8 +180,7 @@ def contact_guesses(
         first. Where the side point asks for the long way round there need not be a minimum: the
         first guess is then that of the sphere, the others only count as minima.
     """
-    depth = -TOUCH_TOLERANCE * surface.size
-    if surface.height(p) < depth or surface.height(q) < depth:
+    if lies_inside(surface, p) or lies_inside(surface, q):
         return []
     p, q = lifted(surface, p), lifted(surface, q)
     if isinstance(surface, CylinderSurface):

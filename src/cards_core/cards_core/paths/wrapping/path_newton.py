@@ -6,7 +6,8 @@ x1, or a fixed point), the straight pieces must be tangent to the geodesic:
 
     n1 . (x1 - P) = 0,   b1 . (x1 - P) = 0,   n2 . (Q - x2) = 0,   b2 . (Q - x2) = 0
 
-each divided by the length of its straight piece. A Newton step moves the start along t1 and b1,
+each divided by the length of its straight piece, and none may turn back (a cusp):
+t1 . (x1 - P) >= 0, t2 . (Q - x2) >= 0. A Newton step moves the start along t1 and b1,
 turns the direction and changes s; what that does to x2 and its frame is known in closed form from
 the curvature there and the Jacobi fields of the geodesic [Scholz2016]_.
 """
@@ -172,8 +173,8 @@ def solve_path(
         starts: First guess.
 
     Returns:
-        The geodesics in surface coordinates and whether they solve the equations. A negative
-        length says that the path would leave the surface.
+        The geodesics in surface coordinates and whether they solve the equations without a cusp.
+        A negative length says that the path would leave the surface.
     """
 
     def follow(at: Sequence[Start]) -> list[Geodesic]:
@@ -209,4 +210,19 @@ def solve_path(
             break
         current, geodesics, error = tried, tried_geodesics, tried_error
         residual, jacobian = tried_residual, tried_jacobian
-    return geodesics, bool(error < ACCEPTABLE)
+    return geodesics, error < ACCEPTABLE and not _turns_back(p, q, placed, geodesics)
+
+
+def _turns_back(
+    p: Vector3, q: Vector3, placed: Sequence[Placed], geodesics: Sequence[Geodesic]
+) -> bool:
+    """Return whether a straight piece runs against the arc at one of its ends."""
+    before = p
+    for i, (s, g) in enumerate(zip(placed, geodesics, strict=True)):
+        last = i + 1 == len(placed)
+        after = q if last else placed[i + 1].outward(geodesics[i + 1].start)
+        into = float((s.rotation @ g.start_tangent) @ (s.outward(g.start) - before))
+        before = s.outward(g.end)
+        if into < 0.0 or float((s.rotation @ g.end_tangent) @ (after - before)) < 0.0:
+            return True
+    return False

@@ -172,9 +172,10 @@ static int solve_touched(run_t *run, const double *p_in, const double *q_in) {
     }
   if (!count) return 1;
   inward(&placed[0], p_in, p);
+  inward(&placed[count - 1], q_in, q);
+  if (lies_inside(placed[0].surface, p) || lies_inside(placed[count - 1].surface, q)) return 0;
   lifted(placed[0].surface, p);
   outward(&placed[0], p, p);
-  inward(&placed[count - 1], q_in, q);
   lifted(placed[count - 1].surface, q);
   outward(&placed[count - 1], q, q);
   const int solved = solve_path(p, q, count, placed, starts, g);
@@ -218,7 +219,8 @@ static void first_guesses(const run_t *run, const double *p, const double *q, fi
 static int follows(const run_t *run, const first_guess_t *first, const double *p,
                    const double *q) {
   for (int i = 0; i < run->count; ++i) {
-    if (!run->contacts[i].touched || !first[i].touched) continue;
+    if (run->contacts[i].touched != first[i].touched) return 0;
+    if (!first[i].touched) continue;
     double before[3], after[3], x[3];
     neighbours(run, i, p, q, before, after);
     inward(&run->placed[i], before, x);

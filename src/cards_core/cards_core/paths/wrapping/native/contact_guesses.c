@@ -383,6 +383,11 @@ static int through_ring(const surface_t *s, const double *p, const double *q, gu
   return 1;
 }
 
+/* whether a path that ends there does not wrap; also NaN */
+static int lies_inside(const surface_t *s, const double *x) {
+  return !(height(s, x) >= -TOUCH_TOLERANCE*s->size);
+}
+
 static void lifted(const surface_t *s, double *x) {
   const double missing = LIFT*s->size - height(s, x);
   if (missing <= 0.0) return;
@@ -394,8 +399,8 @@ static void lifted(const surface_t *s, double *x) {
 /* p and q in surface coordinates; they are raised off the surface where they lie on it */
 static int contact_guesses(const obstacle_t *o, double *p, double *q, guess_t *out) {
   const surface_t *s = &surfaces[o->surface];
-  const double depth = -TOUCH_TOLERANCE*s->size, *side = o->has_side ? o->side : 0;
-  if (!(height(s, p) >= depth && height(s, q) >= depth)) return 0;
+  const double *side = o->has_side ? o->side : 0;
+  if (lies_inside(s, p) || lies_inside(s, q)) return 0;
   lifted(s, p);
   lifted(s, q);
   if (s->kind == CYLINDER) return around_cylinder(s, p, q, side, out);

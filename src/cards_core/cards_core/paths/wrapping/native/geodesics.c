@@ -224,6 +224,26 @@ static void eliminate(int size, double (*a)[UNKNOWNS], double *b) {
   }
 }
 
+/* whether a straight piece runs against the arc at one of its ends */
+static int turns_back(const double *p, const double *q, int count, const placed_t *placed,
+                      const geodesic_t *g) {
+  double before[3], x[3], t[3], d[3];
+  copy(p, before);
+  for (int i = 0; i < count; ++i) {
+    outward(&placed[i], g[i].x1, x);
+    turn(placed[i].rotation, g[i].t1, t);
+    sub(x, before, d);
+    if (dot(t, d) < 0.0) return 1;
+    outward(&placed[i], g[i].x2, before);
+    if (i + 1 < count) outward(&placed[i + 1], g[i + 1].x1, x);
+    else copy(q, x);
+    turn(placed[i].rotation, g[i].t2, t);
+    sub(x, before, d);
+    if (dot(t, d) < 0.0) return 1;
+  }
+  return 0;
+}
+
 static int solve_path(const double *p, const double *q, int count, const placed_t *placed,
                       start_t *starts, geodesic_t *g) {
   double residual[UNKNOWNS], jacobian[UNKNOWNS][UNKNOWNS], step[UNKNOWNS];
@@ -257,5 +277,5 @@ static int solve_path(const double *p, const double *q, int count, const placed_
     memcpy(starts, tried, count*sizeof(start_t));
     memcpy(g, tried_g, count*sizeof(geodesic_t));
   }
-  return error < ACCEPTABLE;
+  return error < ACCEPTABLE && !turns_back(p, q, count, placed, g);
 }

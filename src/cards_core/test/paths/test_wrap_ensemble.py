@@ -1,0 +1,50 @@
+"""Random arms whose muscles wrap on a side."""
+
+import numpy as np
+import pytest
+from geodesic_cases import lengths_and_arms, path_robot, pose_matrix
+from wrap_ensemble import Ensemble
+
+from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
+from cards_core.robot.elements import Torus
+from cards_core.spatial import Pose
+
+
+@pytest.mark.parametrize("backend", ["numeric", "compiled"])
+def test_a_path_does_not_turn_back(backend):
+    """Over this torus the equations of tangency alone have a solution with a cusp."""
+    side = np.array([0.15896937, 0.08804805, -0.08352413])
+    start, end = (0.31812849, -0.29620885, 0.15071723), (-0.22276848, 0.18979031, -0.03802438)
+    robot = path_robot(start, [(Torus(0.08, 0.02), Pose(), {"side": side})], (0.0, 0.0, 0.0))
+    paths = GeodesicPaths(robot, backend)
+
+    def at(x):
+        poses = pose_matrix(translation=x)
+        return lengths_and_arms(robot, paths.solve(poses), poses)
+
+    arm = at(end)[1][0, :3]
+    h = 1e-5 * np.eye(3)
+    rates = [(at(end + d)[0] - at(end - d)[0])[0] / 2e-5 for d in h]
+    assert arm == pytest.approx(rates, abs=1e-8)
+    assert paths.failures == 0
+
+
+@pytest.mark.parametrize("kind", ["ellipsoid", "torus", "chain"])
+def test_no_path_that_was_found_has_a_cusp(kind):
+    arms = Ensemble(kind, 150, seed=0)
+    for angle in (-0.5, -0.2, 0.0, 0.2, 0.5):
+        before = arms.paths.failures
+        arms(np.full(150, angle))
+        assert arms.cusps().sum() <= arms.paths.failures - before
+    assert arms.paths.failures < 20
+
+
+def test_an_end_that_gets_inside_ends_the_contact():
+    """Of a chain too, whose last solution has it: arm 92 gets into its cylinder."""
+    arms = Ensemble("chain", 150, seed=0)
+    for angle in (-0.5, -0.2):
+        arms(np.full(150, angle))
+    warm, _ = arms(np.zeros(150))
+    arms.paths.reset()
+    cold, _ = arms(np.zeros(150))
+    assert warm == pytest.approx(cold, abs=1e-8)
