@@ -612,11 +612,16 @@ def test_flower_through_emulated_boards(cards, tmp_path):
     assert [key for key in KEYS if key not in summary] == []
     truth, told = np.load(folder / "simulator.npz"), np.load(folder / "controller.npz")
     assert truth["q"].shape[1] == 4
-    # the truth is not what was measured, but within a millimeter of it; a share of the samples,
-    # as both clocks part by as long as the machine stands still
+    # the truth is not what was measured, but within a millimeter of it, wherever the plant came no
+    # later than a millisecond after the board's tick: else both clocks part by that much
     apart = np.abs(told["error"] - told["measured_error"]).max(axis=1)
     assert apart.max() > 0.0
-    assert np.percentile(apart, 95) < 1e-3
+    delay = (plant := np.load(folder / "hil.npz"))["wall"] - plant["device"]
+    prompt = np.interp(told["time"], plant["time"], delay) - delay.min() < 1e-3
+    if np.mean(prompt) < 0.5:
+        skip_where_too_slow()
+    assert np.mean(prompt) >= 0.5
+    assert np.percentile(apart[prompt], 95) < 1e-3
     left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
     assert str(tmp_path) not in left.stdout
 
