@@ -247,6 +247,35 @@ def test_chains_that_are_not_one_joint(tmp_path):
 # Muscles ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_coordinates_keep_their_order(seed, tmp_path):
+    """Trees with links that are fixed to others, declared in any order."""
+    rng = np.random.default_rng(seed)
+    names = [f"l{i}" for i in range(7)]
+    parents = [WORLD if i == 0 else [WORLD, *names[:i]][rng.integers(i + 1)] for i in range(7)]
+    kinds = ["fixed" if i != 6 and rng.random() < 0.4 else "revolute" for i in range(7)]
+    joints = [
+        Joint(
+            f"j{i}", kind, parent, name,
+            parent_to_joint=turned(10 * seed + i),
+            axes=(JointAxis(direction(10 * seed + i)),) if kind == "revolute" else (),
+        )
+        for i, (kind, parent, name) in enumerate(zip(kinds, parents, names, strict=True))
+    ]  # fmt: skip
+    order = rng.permutation(7)
+    links = tuple(body(name, 10 * seed + i) for i, name in enumerate(names))
+    robot = Robot("tree", links, tuple(joints[i] for i in order))
+    other = back(robot, tmp_path)
+    assert [name.removesuffix("_joint") for name in other.tree.position_names] == [
+        f"l{name[1:]}" for name in robot.tree.position_names
+    ]
+    first, second = (make_dynamics(item, "numeric") for item in (robot, other))
+    q, qd = rng.normal(size=(2, robot.tree.nv))
+    expected, found = first.update(q, qd), second.update(q, qd)
+    np.testing.assert_allclose(found.mass_matrix, expected.mass_matrix, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.coriolis, expected.coriolis, rtol=0, atol=1e-11)
+
+
 def with_muscle(**changes):
     robot = chain(TURNS[1])
     path = (ViaPoint(WORLD, np.array([0.0, 0.0, 1.0])), ViaPoint("end", np.array([0.5, 0.0, 0.0])))

@@ -21,6 +21,7 @@ from cards_core.formats.opensim.importer import UPRIGHT, import_osim, our_coordi
 from cards_core.formats.opensim.kinematics import (
     body_poses,
     free_coordinates,
+    inertia_along,
     length,
     polyline,
     values,
@@ -190,6 +191,28 @@ def test_a_knee_becomes_the_hinge_that_fits_best_and_says_how_far_it_is_off(impo
         lengths, _ = state_at(found, dynamics["knee"], free)
         worst = max(worst, abs(lengths[0] - theirs["extensor"]["length"]))
     assert 1e-4 < worst <= error
+
+
+def test_how_far_the_inertia_along_a_knee_is_off_is_said(imported, dynamics):
+    """Twice OpenSim's kinetic energy at a rate of 1, with the patella that follows."""
+    theirs = (
+        0.07106726758737204, 0.07492862162063244, 0.07730927608952069, 0.07818554067830787,
+        0.07779484075047484, 0.07644685573566053, 0.07486560005157211, 0.07479980292433744,
+        0.07718013904383206,
+    )  # fmt: skip
+    found = imported["knee"]
+    row = found.model.robot.tree.velocity_names.index("knee")
+    off = []
+    for value, inertia in zip(np.linspace(-2.0, 0.1, 9), theirs, strict=True):
+        assert inertia_along(found.source, "knee", value) == pytest.approx(inertia, rel=1e-6)
+        state = values(found.source, {"knee": float(value)})
+        q = our_coordinates(found.model.robot, found.coordinates, state)
+        mass = dynamics["knee"].update(q, np.zeros(found.model.robot.tree.nv)).mass_matrix
+        off.append(100.0 * (mass[row, row] / inertia - 1.0))
+    (said,) = [f for f in found.model.warnings if f.subject == "joint 'knee'"]
+    ends = f"{min(off):.3g} to {max(off):.3g} %"
+    assert said.message.endswith(f"; the inertia along 'knee' is off by {ends} over its range")
+    assert min(off) < -1.0
 
 
 def test_parameters_come_over_exactly(imported):

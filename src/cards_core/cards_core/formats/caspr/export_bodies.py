@@ -88,7 +88,7 @@ class ExportedSystem:
     """All bodies.
 
     Attributes:
-        bodies: In CASPR's order: as our joints are declared, parents first.
+        bodies: In CASPR's order, parents first; see `_ordered`.
         places: For every link of ours and ``world``: its body, None for the ground, and its pose
             in CASPR's frame of that body.
         notes: What got lost.
@@ -129,14 +129,28 @@ def export_bodies(robot: Robot) -> ExportedSystem:
 
 
 def _ordered(robot: Robot) -> list[Joint]:
-    """Return the joints as declared where parents come first, else depth first."""
-    seen = {WORLD}
-    for joint in robot.joints:
-        if joint.parent not in seen:
-            by_child = {item.child: item for item in robot.joints}
-            return [by_child[link] for link in robot.tree.link_node if link != WORLD]
-        seen.add(joint.child)
-    return list(robot.joints)
+    """Return the joints as declared where an import then has our order of coordinates.
+
+    Else depth first: where parents come later, or fixed joints bring children of one body into
+    another order.
+    """
+    by_child = {item.child: item for item in robot.joints}
+    tree = [by_child[link] for link in robot.tree.link_node if link != WORLD]
+    return list(robot.joints) if _siblings(robot.joints) == _siblings(tree) else tree
+
+
+def _siblings(joints: Sequence[Joint]) -> dict[str, list[str]]:
+    """Return what moves on each body, in order; empty where a parent comes later."""
+    bodies: dict[str, str] = {WORLD: WORLD}
+    out: dict[str, list[str]] = {}
+    for joint in joints:
+        if joint.parent not in bodies:
+            return {}
+        body = bodies[joint.parent]
+        bodies[joint.child] = body if joint.kind == "fixed" else joint.child
+        if joint.kind != "fixed":
+            out.setdefault(body, []).append(joint.child)
+    return out
 
 
 def _add_joint(

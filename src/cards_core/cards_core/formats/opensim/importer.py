@@ -17,7 +17,14 @@ from cards_core.formats.imports.units import doubtful_units
 from cards_core.formats.opensim.fields import control_range, word
 from cards_core.formats.opensim.fit_targets import fit_targets
 from cards_core.formats.opensim.joints import ConvertedJoints, CoordinateMap, convert_joints
-from cards_core.formats.opensim.kinematics import effective, free_coordinates, length, polyline
+from cards_core.formats.opensim.kinematics import (
+    effective,
+    free_coordinates,
+    inertia_along,
+    length,
+    polyline,
+    values,
+)
 from cards_core.formats.opensim.muscles import PathReport, convert_muscle, wrap_surface
 from cards_core.formats.opensim.reading import read_osim
 from cards_core.formats.opensim.source import (
@@ -28,7 +35,7 @@ from cards_core.formats.opensim.source import (
     SourceModel,
     SourceMuscle,
 )
-from cards_core.formats.opensim.wraps import all_poses
+from cards_core.formats.opensim.wraps import all_poses, coordinate_range
 from cards_core.formats.xml_lines import shorten
 from cards_core.robot.actuators import Hill, Ligament
 from cards_core.robot.elements import (
@@ -55,6 +62,9 @@ from cards_core.typing import Array
 
 UPRIGHT = Pose(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]), np.zeros(3))
 """Ground to world: OpenSim's y axis is up, ours is z."""
+
+INERTIAS = 9
+"""Values of a coordinate at which its inertia is compared with the file's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +135,8 @@ def import_osim(
     robot = _repaired(robot, source, findings)
     doubtful_units(robot, findings)
     errors = _errors(source, robot, joints, names=names, paths=paths, poses=poses)
-    _say(source, joints, paths, errors, findings)
+    inertias = _inertia_errors(source, robot, joints)
+    _say(source, joints, paths, errors, inertias=inertias, findings=findings)
     _say_slack(source, robot, joints, names=names, poses=poses, findings=findings)
     ours = {m.name: names[f"muscle:{m.name}"] for m in source.muscles}
     crossed = {m.name: crossed_coordinates(source, m) for m in source.muscles if m.name in errors}
@@ -339,6 +350,29 @@ def _errors(
     return out
 
 
+def _inertia_errors(source: SourceModel, robot: Robot, joints: ConvertedJoints) -> dict[str, str]:
+    """Return how far the inertia along the coordinates of inexact joints is off, by joint."""
+    out: dict[str, str] = {}
+    bare = replace(robot, muscles=(), wrap_surfaces=())
+    dynamics, still = make_dynamics(bare, "numeric"), np.zeros(robot.tree.nv)
+    for joint in source.joints if joints.misfits else ():
+        for name in joint.coordinates if joint.name in joints.misfits else ():
+            ours = joints.coordinates.get(name)
+            if ours is None or ours.angle is not None:
+                continue
+            k = robot.tree.velocity_names.index(ours.joint)
+            off = []
+            for value in np.linspace(*coordinate_range(source, name), INERTIAS):
+                q = our_coordinates(robot, joints.coordinates, values(source, {name: value}))
+                mine = dynamics.update(q, still).mass_matrix[k, k] * ours.scale**2
+                if (theirs := inertia_along(source, name, value)) > 0.0:
+                    off.append(100.0 * (mine / theirs - 1.0))
+            if off:
+                ends = f"{min(off):.3g} to {max(off):.3g} %"
+                out[joint.name] = f"; the inertia along '{name}' is off by {ends} over its range"
+    return out
+
+
 def _link_poses(robot: Robot, q: Array) -> Callable[[str, ViaPoint], Array]:
     rotations, positions = node_poses(robot.tree, q)
 
@@ -358,6 +392,8 @@ def _say(
     joints: ConvertedJoints,
     paths: Mapping[str, PathReport],
     errors: Mapping[str, float],
+    *,
+    inertias: Mapping[str, str],
     findings: FindingList,
 ) -> None:
     file = str(source.path)
@@ -367,7 +403,8 @@ def _say(
             findings.warn(
                 "joint-not-convertible", f"joint '{joint.name}'",
                 f"it moves along functions of a coordinate; made {misfit.how}, off by up to "
-                f"{1000 * misfit.position:.3g} mm and {math.degrees(misfit.angle):.3g} deg",
+                f"{1000 * misfit.position:.3g} mm and {math.degrees(misfit.angle):.3g} deg"
+                + inertias.get(joint.name, ""),
                 source=file, line=joint.element.line,
             )  # fmt: skip
     for muscle in source.muscles:

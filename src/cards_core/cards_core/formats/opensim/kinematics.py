@@ -22,11 +22,14 @@ from cards_core.formats.opensim.source import (
     SourceMuscle,
     SourcePoint,
 )
-from cards_core.spatial import Pose, axis_rotation
+from cards_core.spatial import Pose, axis_rotation, rotation_log
 from cards_core.typing import Array, Vector3
 
 RANGE_TOLERANCE = 1e-5
 """By how much a coordinate may leave the range of a conditional point: OpenSim's."""
+
+STEP = 1e-5
+"""Of central differences, [rad] or [m]."""
 
 
 def free_coordinates(model: SourceModel) -> tuple[str, ...]:
@@ -111,6 +114,25 @@ def body_poses(model: SourceModel, q: Mapping[str, float]) -> dict[str, Pose]:
             else:
                 rest.append(joint)
         waiting = rest
+    return out
+
+
+def inertia_along(model: SourceModel, name: str, value: float) -> float:
+    """Return ``sum_b m |dx/dq|^2 + w' I w`` of a free coordinate q, [kg m^2] or [kg].
+
+    Args:
+        model: The model.
+        name: The coordinate; w is the rotation of a body per change of it, what follows included.
+        value: Where; the other free ones are at their defaults.
+    """
+    ends = (body_poses(model, values(model, {name: value + s})) for s in (-STEP, STEP))
+    behind, ahead = ends
+    out = 0.0
+    for body in model.bodies.values():
+        own, a, b = body.inertia, behind[body.name], ahead[body.name]
+        way = (b.apply(own.com) - a.apply(own.com)) / (2.0 * STEP)
+        turn = rotation_log(a.rotation.T @ b.rotation) / (2.0 * STEP)
+        out += float(own.mass * way @ way + turn @ own.tensor @ turn)
     return out
 
 
