@@ -12,8 +12,8 @@ import os
 import re
 import stat
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import mujoco
@@ -23,6 +23,7 @@ from cards_core.errors import CardsError, DescriptionError
 from cards_core.formats.imports.next_command import refuse_cad, wrong_root
 from cards_core.formats.xml_lines import XmlElement, parse_xml, shorten
 from cards_core.named_files import Confinement, import_confinement
+from cards_sim.mjcf.obsolete import obsolete, without
 from cards_sim.mujoco_warnings import quiet_mujoco
 
 MAX_FILES = 200
@@ -64,10 +65,15 @@ class MjcfSource:
     Attributes:
         path: The main file.
         roots: Its root element and those of all included files.
+        obsolete: Elements, of attached models too, and the attribute of each that MuJoCo
+            dropped and does not get to read.
+        texts: What MuJoCo reads in place of the files that have those, by their names.
     """
 
     path: Path
     roots: tuple[XmlElement, ...]
+    obsolete: tuple[tuple[XmlElement, str], ...] = ()
+    texts: Mapping[str, bytes] = field(default_factory=dict)
 
     def elements(self) -> Iterator[XmlElement]:
         """Yield all elements of all files."""
@@ -117,10 +123,13 @@ def read_source(path: Path) -> MjcfSource:
 
     Raises:
         DescriptionError: A file cannot be read, is no XML or no MJCF, includes itself, names a
-            file outside of its package or one that is no regular file, or asks for more memory or
-            more files than a robot needs.
+            file outside of its package or one that is no regular file, asks for more memory or
+            more files than a robot needs, or has an attribute that MuJoCo dropped and that
+            changes the robot.
     """
-    return _Reading().model(path, frozenset(), 0)
+    reading = _Reading()
+    source = reading.model(path, frozenset(), 0)
+    return replace(source, obsolete=tuple(reading.obsolete.values()), texts=reading.texts())
 
 
 class _Reading:
@@ -128,10 +137,31 @@ class _Reading:
 
     Attributes:
         counts: Number of files that MuJoCo reads for a model, by its path.
+        files: All of them, by their name as MuJoCo knows texts that are given to it.
+        obsolete: Elements with an attribute that MuJoCo dropped, and its name, by place.
     """
 
     def __init__(self) -> None:
         self.counts: dict[Path, int] = {}
+        self.files: dict[str, set[Path]] = {}
+        self.obsolete: dict[tuple[str, int, str], tuple[XmlElement, str]] = {}
+
+    def texts(self) -> dict[str, bytes]:
+        """Return the texts of the files with obsolete attributes without these, by name."""
+        out = {}
+        for element, name in self.obsolete.values():
+            file = Path(element.source)
+            key = file.name.lower()
+            if len(self.files[key]) > 1:  # MuJoCo would read one text for both
+                raise element.error(
+                    f"{name} is no attribute of newer MuJoCo, and two files are called "
+                    f"'{shorten(file.name)}'",
+                    f"the element without {name}",
+                )
+            here = [item for item in self.obsolete.values() if item[0].source == element.source]
+            if key not in out:
+                out[key] = without(file, here)
+        return out
 
     def model(self, path: Path, above: frozenset[Path], level: int) -> MjcfSource:
         """Return the text of a model.
@@ -177,9 +207,14 @@ class _Reading:
                 )
         self.counts[path] = count
         names = {e.get(key, "") for e in source.elements() for key in ("name", "class")}
+        for root in source.roots:
+            file = Path(root.source)
+            self.files.setdefault(file.name.lower(), set()).add(file.resolve())
         for element in source.elements():
             _check_numbers(element)
             _check_finite(element, names)
+            for name in obsolete(element):
+                self.obsolete[element.source, element.begin, name] = element, name
         return source
 
 
@@ -367,7 +402,7 @@ def compile_file(source: MjcfSource) -> CompiledMjcf:
             return CompiledMjcf(source, spec, model, sampled, tuple(said))
 
         try:
-            spec = mujoco.MjSpec.from_file(str(source.path))
+            spec = mujoco.MjSpec.from_file(str(source.path), include=source.texts)
             spec.memory = -1
             try:
                 return compiled(False)

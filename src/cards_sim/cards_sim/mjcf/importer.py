@@ -75,6 +75,11 @@ def import_mjcf(
     names = Names(compiled)
     for said in compiled.warnings:
         names.findings.note("mujoco", "model", f"MuJoCo says: {said}", source=str(source))
+    for element, attribute in text.obsolete:
+        said = f"{attribute} left out: newer MuJoCo has no such attribute, and it changes no robot"
+        names.findings.warn(
+            "obsolete", element.label, said, source=element.source, line=element.line
+        )
     model = compiled.model
     key = _keyframe(compiled, keyframe)
     qpos = np.array(model.qpos0 if key is None else model.key_qpos[key])
