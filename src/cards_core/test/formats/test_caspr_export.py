@@ -262,7 +262,7 @@ def test_coordinates_keep_their_order(seed, tmp_path):
         )
         for i, (kind, parent, name) in enumerate(zip(kinds, parents, names, strict=True))
     ]  # fmt: skip
-    order = rng.permutation(7)
+    order = rng.permutation(7) if seed % 2 else range(7)
     links = tuple(body(name, 10 * seed + i) for i, name in enumerate(names))
     robot = Robot("tree", links, tuple(joints[i] for i in order))
     other = back(robot, tmp_path)
