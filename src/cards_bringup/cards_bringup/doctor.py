@@ -24,7 +24,7 @@ from typing import TypeAlias
 
 from cards_bringup.bootstrap import Environment, SetupError, ros
 from cards_bringup.bootstrap.install import pinned
-from cards_bringup.findings import Finding, Status, run, run_python
+from cards_bringup.findings import Finding, Status, run, run_python, shadowing
 from cards_bringup.gazebo import installation
 
 Check: TypeAlias = Callable[[], Iterator[Finding]]
@@ -184,7 +184,7 @@ def check_packages(here: Installation) -> Iterator[Finding]:
                 name,
                 bad,
                 f"{version} cannot be imported: {answer.text}",
-                here.install(EXTRAS.get(name, ""), again=True),
+                _again(here, module.split(".")[0], extra=EXTRAS.get(name, "")),
             )
         elif name in wanted and wanted[name] != version:
             yield Finding(name, "WARN", f"{version}, tested with {wanted[name]}", here.install())
@@ -206,7 +206,15 @@ def check_dynamics(here: Installation, robot: str = "planar_2r") -> Iterator[Fin
     if answer.ok:
         yield Finding("MuJoCo simulator", "OK", answer.text)
     else:
-        yield Finding("MuJoCo simulator", "FAIL", answer.text, here.install(again=True))
+        yield Finding("MuJoCo simulator", "FAIL", answer.text, _again(here, "casadi", "mujoco"))
+
+
+def _again(here: Installation, *packages: str, extra: str = "") -> str:
+    """Return what mends packages that are there and broken."""
+    for spec in map(find_spec, packages):
+        if spec and spec.origin and (others := shadowing(Path(spec.origin).parent)):
+            return f"unset LD_LIBRARY_PATH: it puts another program's {others[0]} in their place"
+    return here.install(extra, again=True)
 
 
 LOOPBACK = """

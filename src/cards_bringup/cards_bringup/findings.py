@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 Status: TypeAlias = Literal["OK", "WARN", "FAIL"]
@@ -48,6 +50,18 @@ def run_python(
         env: Environment of the process; None: that of this one.
     """
     return run([sys.executable, "-P", "-c", script], timeout=timeout, env=env)
+
+
+def shadowing(folder: Path) -> list[str]:
+    """Return the files on LD_LIBRARY_PATH that are loaded instead of libraries of the same names.
+
+    Args:
+        folder: Of a package, with its libraries.
+    """
+    places = map(Path, filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":")))
+    names = sorted(item.name for item in folder.glob("lib*.so*"))
+    others = (place for place in places if place.resolve() != folder.resolve())
+    return [str(place / name) for place in others for name in names if (place / name).exists()]
 
 
 def run(

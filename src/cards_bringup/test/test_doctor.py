@@ -1,14 +1,16 @@
 """The doctor sees what is wrong, says what to do, and does not fall ill itself."""
 
+import importlib.util
 import json
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from cards_bringup import cli, doctor, findings
-from cards_bringup.findings import Finding
+from cards_bringup.findings import Finding, shadowing
 
 pytestmark = pytest.mark.serial
 
@@ -149,6 +151,37 @@ def test_package_that_cannot_be_imported(monkeypatch):
     found = only(doctor.check_packages(HERE))
     assert found.status == "FAIL"
     assert "cannot be imported" in found.text
+
+
+def test_a_library_of_another_program_in_the_place_of_ours(monkeypatch, tmp_path):
+    """As after ``import opensim``, whose folder with a CasADi is then on LD_LIBRARY_PATH."""
+    folder = Path(importlib.util.find_spec("casadi").origin).parent
+    (name,) = {item.name for item in folder.glob("libcasadi.so.*.*")}
+    source = tmp_path / "stand_in.c"
+    source.write_text("int stand_in;\n")
+    made = tmp_path / name
+    command = ["cc", "-shared", "-fPIC", str(source), "-o", str(made), f"-Wl,-soname,{name}"]
+    subprocess.run(command, check=True)
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{folder}:{tmp_path}")
+    assert shadowing(folder) == [str(made)]
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    monkeypatch.setenv("CARDS_CACHE", str(tmp_path / "cache"))  # what is built needs no CasADi
+    monkeypatch.setattr(doctor, "MODULES", {"casadi": "casadi"})
+    found = only(doctor.check_packages(HERE))
+    assert found.status == "FAIL"
+    assert found.fix == (f"unset LD_LIBRARY_PATH: it puts another program's {made} in their place")
+    (simulator,) = doctor.check_dynamics(HERE)
+    assert simulator.fix == found.fix
+    script = "from cards_bringup.cli import main; raise SystemExit(main(['eval', 'planar_2r']))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith(
+        f"error: LD_LIBRARY_PATH puts another program's {made} in the place of ours: "
+    )
+    assert done.stderr.count("\n") == 1
 
 
 def test_package_of_another_version(monkeypatch):

@@ -250,6 +250,7 @@ def report(error: Exception, *, as_json: bool) -> int:
 
 def _words(error: Exception) -> str:
     """Return what an error says in one line. Raises the error if it is a bug."""
+    from cards_bringup.findings import shadowing
     from cards_core.errors import CardsError
 
     match error:
@@ -258,6 +259,11 @@ def _words(error: Exception) -> str:
         case MemoryError():
             what = f": {error}" if str(error) else ""
             return f"out of memory{what} (expected: a smaller task)"
+        case ImportError() if error.path and (others := shadowing(Path(error.path).parent)):
+            return (
+                f"LD_LIBRARY_PATH puts another program's {others[0]} in the place of ours: "
+                f"{error} (expected: LD_LIBRARY_PATH unset, or without that folder)"
+            )
         case OSError() if error.filename is not None:
             return f"{error.filename}: {error.strerror}"
         case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
