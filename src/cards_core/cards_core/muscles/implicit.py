@@ -24,6 +24,11 @@ muscles keep the tension at the start of the step: this is the symplectic Euler 
 energy oscillates by a share of ``dt/2 sqrt(K) <= 16 %`` and does not drift, while the implicit one
 damps every oscillation.
 
+Muscles may be stiff by their damping alone, as by thread friction or a force-velocity curve. Those
+that are not springs then take only their rate from the end of the step, psi_i(l_i(q), ...), and
+their oscillation stays undamped: if ``sum k_i dt^2 L_i A^-1 L_i' <= 0.1``, which is a bound of
+``dt^2 K`` that takes no search.
+
 r is what else acts on the robot: contacts, limits of joints, pushes. The motion of the last step
 tells, ``dt r = A v+ - M v + dt (C + G + L' T)``; of it counts the share, 0 .. 1, that balances the
 forces known now best. So the tension is exact on a robot at rest, whatever holds it.
@@ -153,6 +158,7 @@ class ImplicitTensions:
         self._paid = np.array([np.nan])
         self._slip = np.zeros(count)
         self._weights = np.maximum(dt**2 * bank.stiffness / STIFF, dt * bank.damping / DAMPED)
+        self._length_weights = np.where(bank.is_spring, 0.0, dt * bank.stiffness / STIFF)
         self._first_direction: Array = np.cos(1.0 + np.arange(tree.nv))
         self._direction = np.full(tree.nv, np.nan)
         self._pause = np.zeros(1, dtype=np.int_)  # steps until the eigenvalue is looked at
@@ -224,6 +230,7 @@ class ImplicitTensions:
             "is_spring": tables[3],
             "joint_damping": self._joint_damping,
             "weights": self._weights,
+            "length_weights": self._length_weights,
             "lawful_rows": self._lawful_rows,
             "first_direction": self._first_direction,
             "direction": self._direction,
@@ -356,6 +363,7 @@ class ImplicitTensions:
             self._paid[:] = np.nan
             self._pause[:] = PAUSE + 1 if largest < CALM and not self._friction else 1
             return self._soft(lengths, rates, kinds, values)
+        by_rate = float(self._length_weights @ self.mobility) <= 1.0
         known = self.stiff
         slip, stored = self._settle(lengths, mass, qd)
         momentum = mass @ qd - dt * bias
@@ -372,6 +380,7 @@ class ImplicitTensions:
             now=now,
             lengths=lengths - slip,
             rates=rates,
+            by_length=self._lawful & (bank.is_spring if by_rate else True),
             told=(kinds, values),
         )
         start = dt * _by(factor, momentum + others - pull)
@@ -474,6 +483,7 @@ class _Problem:
         now: Lengths at q by the model, shape (m,), [m].
         lengths: Lengths that count, by the host's paths, shape (m,), [m].
         rates: Rates now, shape (m,), [m/s].
+        by_length: Which muscles take their length from the end of the step, shape (m,).
         told: Kinds and values of the commands.
         tensions: Those of the last evaluation, shape (m,), [N].
     """
@@ -487,6 +497,7 @@ class _Problem:
     now: Array
     lengths: Array
     rates: Array
+    by_length: npt.NDArray[np.bool_]
     told: tuple[npt.NDArray[Any], Array]
     tensions: Array = field(default_factory=lambda: np.zeros(0))
 
@@ -505,7 +516,7 @@ class _Problem:
             trial = owner._dynamics.update(owner._tree.integrate(self.q, x), np.zeros(len(x)))
             change, end = trial.muscle_lengths - self.now, trial.muscle_jacobian.copy()
         tensions, slopes = owner._bank.linearise(
-            np.where(owner._lawful, self.lengths + change, self.lengths),
+            np.where(self.by_length, self.lengths + change, self.lengths),
             np.where(owner._lawful, change / self.dt, self.rates),
             *self.told,
         )
@@ -616,7 +627,8 @@ class _Setup(ctypes.Structure):
         *((name, ctypes.c_double) for name in ("dt", "fresh")),
         *((name, ctypes.c_double) for name in ("tolerance", "loose", "credit", "calm")),
         ("pauses", ctypes.c_long),
-        *((name, ctypes.c_void_p) for name in ("joint_damping", "weights", "lawful_rows")),
+        *((name, ctypes.c_void_p) for name in ("joint_damping", "weights")),
+        *((name, ctypes.c_void_p) for name in ("length_weights", "lawful_rows")),
         *((name, ctypes.c_void_p) for name in ("first_direction", "direction")),
         *((name, ctypes.c_void_p) for name in ("model", "actuators", "springs")),
         *((f"{name}_io", ctypes.c_void_p) for name in ("model", "actuator", "spring")),

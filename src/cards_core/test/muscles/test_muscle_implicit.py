@@ -148,6 +148,36 @@ def test_light_bodies_on_stiff_muscles_come_to_rest_at_1_khz(actuator, mass, com
     assert np.max(np.abs(length - 0.3)) < 0.1
 
 
+@pytest.mark.parametrize("backend", ["numeric", "compiled"])
+@pytest.mark.parametrize(
+    ("actuator", "mass", "command", "weight"),
+    [
+        (Pneumatic(**BRAID, tendon_length=0.05, friction=0.03), 3.0, (PRESSURE, 2e5), 30.0),
+        (Hill(**HILL, tendon="rigid"), 5.0, (EXCITATION, 0.05), 60.0),
+    ],
+    ids=["pneumatic", "rigid"],
+)
+def test_muscles_stiff_by_their_damping_alone_err_by_one_constant_times_dt(
+    actuator, mass, command, weight, backend
+):
+    """A scheme that damps their oscillation would err tens of times more."""
+    robot = slide(actuator, mass=mass, gravity=weight / mass)
+    found, stiff = {}, []
+    for dt in (1.25e-4, 2.5e-4, 5e-4, 1e-3, 2e-3):
+        host = Host(robot, dt, backend)
+        told = (np.array([command[0]]), np.array([command[1]]))
+        steps = round(0.2 / dt)
+        stiff.append(np.mean([(host.step(*told), host.implicit.stiff)[1] for _ in range(steps)]))
+        found[dt] = host.q[0]
+    limit = 2.0 * found[1.25e-4] - found[2.5e-4]
+    constants = np.array([(place - limit) / dt for dt, place in found.items()])
+    assert stiff[0] == 0.0
+    assert stiff[-1] == 1.0
+    # the rate of the start and that of the end do not err by quite the same constant
+    assert np.all(constants / constants[0] > 0.7)
+    assert np.all(constants / constants[0] < 1.4)
+
+
 def test_the_same_cable_with_the_tension_at_the_start_of_the_step_is_unstable():
     robot = slide(Cable(stiffness=1e7, rest_length=0.2999), mass=0.05, gravity=400.0)
     host = Host(robot)

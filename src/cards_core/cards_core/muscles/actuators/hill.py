@@ -481,11 +481,18 @@ class RigidTendonMuscle(_Hill):
     published: ClassVar[tuple[str, ...]] = ("activation", "fiber_length")
 
     def steepness(self, actuator: Any) -> tuple[float, float]:
-        """See `Model`: the force-velocity curve of the active muscle at rest."""
+        """See `Model`: both curves of the active muscle, the force-velocity curve at rest."""
         still = np.zeros(1)
+        fibers = np.linspace(0.5, 1.25, 76)
+        rising = sum(
+            curve(NUMPY, fibers)[1] for curve in (self.curves.active, self.curves.passive)
+        )
         slope = float(self.curves.velocity(NUMPY, still, still + 1.0)[1][0]) + actuator.damping
         fastest = actuator.max_velocity * actuator.optimal_fiber_length
-        return 0.0, actuator.max_isometric_force * slope / fastest
+        force = actuator.max_isometric_force
+        return force * float(
+            np.max(rising)
+        ) / actuator.optimal_fiber_length, force * slope / fastest
 
     def step(
         self,

@@ -79,12 +79,15 @@ class McKibbenMuscle(Model):
         }
 
     def steepness(self, actuator: Any) -> tuple[float, float]:
-        """See `Model`: thread friction at the largest pressure; air is soft."""
+        """See `Model`: braid and thread friction at the largest pressure and the rest length."""
         cos = actuator.rest_length / actuator.thread_length
         sin2 = 1.0 - cos**2
         area = actuator.thread_length**2 * sin2 / (4.0 * math.pi * actuator.turns**2)
-        strongest = actuator.max_pressure * area * (3.0 * cos**2 / sin2 - 1.0 / sin2)
-        return 0.0, actuator.friction * strongest / actuator.friction_speed
+        shape = 3.0 * cos**2 / sin2
+        strongest = actuator.max_pressure * area * (shape - 1.0 / sin2)
+        braid = 2.0 * actuator.max_pressure * area * shape * actuator.end_correction
+        stiffness = braid / actuator.rest_length + actuator.bladder_stiffness
+        return stiffness, actuator.friction * strongest / actuator.friction_speed
 
     @staticmethod
     def area(m: Arithmetic, p: Parameters, length: Real) -> Real:

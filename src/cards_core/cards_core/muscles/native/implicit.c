@@ -18,6 +18,7 @@ typedef struct {
   long pauses;                                 /* steps in which it is then not looked at */
   const double *joint_damping;                 /* (nv,) */
   const double *weights;                       /* (m,): W */
+  const double *length_weights;                /* (m,): that of the stiffness, of no springs */
   const long *lawful_rows;                     /* (m,): whether a tension depends on the length */
   const double *first_direction;               /* (nv,) */
   double *direction;                           /* (nv,): of the largest eigenvalue; NaN: unknown */
@@ -42,6 +43,7 @@ typedef struct {
 typedef struct {
   double *A, *R, *free, *x, *try_x, *F, *try_F, *z, *d, *J, *T, *g, *L, *weight;
   const long *lawful;
+  int by_rate;       /* whether muscles that are not springs keep their length */
   long *first;
   long *end;         /* (n,): where the rows of A end */
   long *below;       /* (n,): the last row of A that begins at this column or before it */
@@ -240,7 +242,7 @@ static void evaluate(const step_t *s, scratch_t *c, const double *x, double *F, 
       for (long k = c->low[i]; k < c->high[i]; k++) change += L[i * n + k] * x[k];
     else
       change = trial[i] - s->model_now[i];
-    ends[i] += change;
+    if (s->is_spring[i] || !c->by_rate) ends[i] += change;
     rates[i] = change / s->dt;
   }
   s->actuators(s->actuator_io);
@@ -515,6 +517,9 @@ long cards_implicit(const step_t *s) {
   memcpy(c.A, s->mass, (size_t)(n * n) * sizeof(double)); /* with its zeros */
   for (long k = 0; k < n; k++) c.A[k * n + k] += dt * s->joint_damping[k];
   c.lawful = s->lawful_rows;
+  double soft = 0.0;
+  for (long i = 0; i < m; i++) soft += s->length_weights[i] * s->mobility[i];
+  c.by_rate = soft <= 1.0;
   const int known = !isnan(*s->paid);
   const double stored = settle(s, &c);
 
