@@ -15,7 +15,7 @@ import numpy as np
 from cards_core.formats.imports.model import table
 from cards_core.muscles.actuators.arithmetic import NUMPY
 from cards_core.muscles.actuators.hill import CURVES
-from cards_core.robot.actuators import Actuator, Cable, Hill
+from cards_core.robot.actuators import Actuator, Cable, Hill, Ligament
 from cards_core.robot.elements import Muscle, PathElement
 from cards_core.typing import Array
 from cards_sim.mjcf.length_ranges import SAMPLES, has_extent, sampled_ranges
@@ -24,6 +24,12 @@ from cards_sim.mjcf.tendons import Paths
 
 TENSION = 1000.0
 """Largest tension of a muscle whose actuator has no limit, unless told otherwise, [N]."""
+
+SHORTEST = 1e-9
+"""Rest length of a spring that has none in MuJoCo, [m]: a ligament must have one."""
+
+TOE_STRAIN = 1e-9
+"""Of the ligament of a spring: its tension differs from K (l - l0) by K l0 5e-10."""
 
 _DYN, _GAIN, _BIAS, _TRN = mujoco.mjtDyn, mujoco.mjtGain, mujoco.mjtBias, mujoco.mjtTrn
 
@@ -272,6 +278,8 @@ class Actuators:
 
     def _without_force(self, tendon: int) -> None:
         self._passive_notes(tendon)
+        if self._model.tendon_damping[tendon]:
+            self._names.warn("tendon-spring", "tendon", tendon, "its damper is left out")
         self._names.warn(
             "no-force",
             "tendon",
@@ -280,26 +288,31 @@ class Actuators:
         )
 
     def _spring(self, tendon: int) -> _Force | None:
-        """Return a tendon's own spring as an elastic cable that gets no command."""
+        """Return a tendon's own spring, which nobody commands."""
         model, names = self._model, self._names
         stiffness = float(model.tendon_stiffness[tendon])
         if stiffness <= 0.0:
             return None
         low, high = (float(value) for value in model.tendon_lengthspring[tendon])
-        damping = float(np.ravel(model.tendon_damping[tendon])[0])
+        damping = float(model.tendon_damping[tendon])
         lost = []
         if low > 0.0:
             lost.append(f"below {low:g} m it pushes in MuJoCo, here it is slack")
         if damping:
-            lost.append("damping acts while it is taut, in MuJoCo always")
-        if high <= 0.0:
-            lost.append("rest length 0 is none here: that of the home pose counts")
+            lost.append("damping acts while it is taut and gets longer, in MuJoCo always")
+        polynomials = model.tendon_stiffnesspoly[tendon], model.tendon_dampingpoly[tendon]
+        if np.any(polynomials) or model.tendon_springyield[tendon]:
+            lost.append("only its linear stiffness and damping count here")
         for text in lost:
             names.warn("tendon-spring", "tendon", tendon, text)
-        cable = Cable(
-            stiffness=stiffness, damping=damping, rest_length=high if high > 0.0 else None
+        rest = max(high, SHORTEST)
+        ligament = Ligament(
+            stiffness=stiffness * rest,
+            slack_length=rest,
+            toe_strain=TOE_STRAIN,
+            damping=damping * rest,
         )
-        return _Force(cable, 0.0, self._tension, "spring", "; ".join(lost))
+        return _Force(ligament, 0.0, math.inf, "spring", "; ".join(lost))
 
     def _force(self, index: int, tendon: int) -> _Force | None:
         """Return what pulls at a tendon; None, with a warning, if it is nothing of ours."""

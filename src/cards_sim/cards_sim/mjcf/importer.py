@@ -294,7 +294,11 @@ def _left_out(compiled: CompiledMjcf, names: Names) -> None:
         findings.warn("fluid", "option", "forces of the medium left out", source=file)
     off = mujoco.mjtDisableBit
     bits = {"limits": off.mjDSBL_LIMIT, "contacts": off.mjDSBL_CONTACT}
-    bits |= {"damping": off.mjDSBL_DAMPER, "dry friction": off.mjDSBL_FRICTIONLOSS}
+    bits |= {
+        "springs": off.mjDSBL_SPRING,
+        "damping": off.mjDSBL_DAMPER,
+        "dry friction": off.mjDSBL_FRICTIONLOSS,
+    }
     for what, bit in bits.items():
         if option.disableflags & int(bit):
             findings.warn("flag", "option", f"{what} switched off there, not here", source=file)

@@ -104,7 +104,8 @@ def test_every_number_has_its_place(arm):
     assert cord.actuator.rest_length == pytest.approx(0.2)  # of the keyframe's control
     assert (cord.tension_min, cord.tension_max) == (0.0, 250.0)
     leash = muscles["leash"].actuator
-    assert (leash.stiffness, leash.damping, leash.rest_length) == (200.0, 1.0, 0.8)
+    assert (leash.stiffness, leash.damping, leash.slack_length) == (160.0, 0.8, 0.8)
+    assert not muscles["leash"].takes_tension
     surfaces = {surface.name: surface.geometry for surface in robot.wrap_surfaces}
     assert surfaces == {"ball": Sphere(0.05), "roll": Cylinder(0.04, math.inf)}
     inside = [w for w in muscles["bore"].path if isinstance(w, Wrap)]
