@@ -76,7 +76,7 @@ def test_nothing_recorded(tmp_path):
 
 def test_a_damaged_log_is_told_and_kept(tmp_path):
     (tmp_path / "simulator.npz").write_bytes(b"PK")
-    with pytest.raises(CardsError, match=r"simulator\.npz cannot be read"):
+    with pytest.raises(CardsError, match=r"simulator\.npz: cannot be read"):
         arrange(tmp_path)
     assert (tmp_path / "simulator.npz").exists()
 

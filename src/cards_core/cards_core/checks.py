@@ -5,8 +5,10 @@ NaN and infinity never pass for a number.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
+import resource
 from array import array
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -197,14 +199,18 @@ MEMORY_SHARE = 0.5
 
 
 def free_memory() -> int:
-    """Return the memory that can be had without swapping, [bytes]."""
-    try:
+    """Return the memory that can be had without swapping, within this process's limit, [bytes]."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    free = os.sysconf("SC_PHYS_PAGES") * page
+    with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):
-                return 1024 * int(line.split()[1])
-    except (OSError, ValueError, IndexError):
-        pass
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+                free = 1024 * int(line.split()[1])
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            used = page * int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+            free = min(free, max(0, limit - used))
+    return free
 
 
 def most_items(bytes_each: float) -> int:
@@ -227,13 +233,14 @@ def check_fits(count: float, bytes_each: float, what: str, remedy: str) -> None:
     most = most_items(bytes_each)
     if not count <= most:
         raise CardsError(
-            f"{count:.4g} {what} take {_size(count * bytes_each)} of memory; "
-            f"{_size(free_memory())} are free, of which half may be used (expected: "
+            f"{count:.4g} {what} take {size_text(count * bytes_each)} of memory; "
+            f"{size_text(free_memory())} are free, of which half may be used (expected: "
             f"{remedy.format(most=most)})"
         )
 
 
-def _size(number: float) -> str:
+def size_text(number: float) -> str:
+    """Return a number of bytes in words, with a unit."""
     for unit in ("bytes", "kB", "MB", "GB", "TB"):
         if number < 1000.0:
             return f"{number:.3g} {unit}"

@@ -18,22 +18,15 @@ from __future__ import annotations
 
 import csv
 import itertools
-import lzma
 import math
-import struct
-import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tokenize import TokenError
 from typing import TextIO
-from zipfile import BadZipFile
 
-import numpy as np
-from numpy.lib.npyio import NpzFile
-
-from cards_core.errors import CardsError
+from cards_core.errors import CardsError, DescriptionError
+from cards_core.foreign_files import read_arrays
 from cards_core.typing import Array
 
 # CSV -------------------------------------------------------------------------------------------
@@ -187,16 +180,10 @@ def _text_of(path: Path) -> Iterator[TextIO]:
 # NPZ -------------------------------------------------------------------------------------------
 
 
-_EXPECTED = "(expected: an NPZ file of numbers)"
+_EXPECTED = "an NPZ file of numbers"
 
 _REAL = "biuf"
 """Kinds of `numpy.dtype` that are real numbers: boolean, integers, floating point."""
-
-_UNREADABLE = (
-    OSError, ValueError, EOFError, KeyError, TypeError, MemoryError, RuntimeError, OverflowError,
-    BadZipFile, zlib.error, lzma.LZMAError, struct.error, SyntaxError, TokenError,
-)  # fmt: skip
-"""What NumPy and zipfile raise for damaged, cut, encrypted and absurdly large archives."""
 
 
 def read_npz(path: Path, names: Collection[str] | None = None) -> dict[str, Array]:
@@ -209,26 +196,12 @@ def read_npz(path: Path, names: Collection[str] | None = None) -> dict[str, Arra
     Raises:
         CardsError: No such archive, or a wanted array is not one of real numbers.
     """
-    if path.is_dir():
-        raise CardsError(f"{path} is a folder {_EXPECTED}")
-    try:
-        archive = np.load(path, allow_pickle=False)
-        if not isinstance(archive, NpzFile):
-            raise CardsError(f"{path} is a single NumPy array {_EXPECTED}")
-        with archive:
-            wanted = [name for name in archive.files if names is None or name in names]
-            found = {name: archive[name] for name in wanted}
-    except _UNREADABLE as error:
-        # NumPy takes what is no archive for a pickle, and says how to load objects in spite of all
-        reason: object = error
-        if "pickled (object)" in str(error):
-            reason = "no NumPy archive"
-        elif "allow_pickle" in str(error):
-            reason = "Python objects"
-        raise CardsError(f"{path}: {reason} {_EXPECTED}") from error
+    found = read_arrays(path, lambda name: names is None or name in names, _EXPECTED)
     for name, values in found.items():
-        if not isinstance(values, np.ndarray):  # the bytes of a file that is no array
-            raise CardsError(f"{path}: '{name}' is no array {_EXPECTED}")
         if values.dtype.kind not in _REAL:
-            raise CardsError(f"{path}: '{name}' has elements of type {values.dtype} {_EXPECTED}")
+            raise DescriptionError(
+                f"'{name}' has elements of type {values.dtype}",
+                source=str(path),
+                expected=_EXPECTED,
+            )
     return {name: values.astype(float) for name, values in found.items()}

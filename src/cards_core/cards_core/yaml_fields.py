@@ -343,7 +343,7 @@ class Field:
             if self.value not in known:
                 close = get_close_matches(self.value, known, n=1)
                 hint = f", did you mean '{close[0]}'?" if close else ""
-                raise self.error(f"is '{self.value}'{hint}", f"one of {', '.join(known)}")
+                raise self.error(f"is {_show(self.value)}{hint}", f"one of {', '.join(known)}")
         return self.value
 
     def _no_text(self, choices: Sequence[str] | None) -> DescriptionError:

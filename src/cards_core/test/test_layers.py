@@ -24,6 +24,7 @@ BASE = {
     "exit_codes",
     "executable",
     "files",
+    "foreign_files",
     "named_files",
     "names",
     "permissions",

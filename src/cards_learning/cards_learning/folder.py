@@ -24,8 +24,9 @@ import yaml
 
 import cards_core
 from cards_core.control.cpg.parameters import write_parameters
-from cards_core.errors import CardsError
+from cards_core.errors import CardsError, DescriptionError
 from cards_core.files import locked, writing_together
+from cards_core.foreign_files import parse_json, read_bytes, read_text
 from cards_core.shared_files import shared_folder
 from cards_learning.experiment import Experiment, parse_experiment, read_experiment
 from cards_learning.measures import NAMES
@@ -38,6 +39,9 @@ BEST = "best.yaml"
 DEMO = "demo.yaml"
 
 LOCK = ".lock"
+
+MOST_BYTES = 1_000_000_000
+"""Largest file with trials, [bytes]."""
 
 
 def chosen_experiment(
@@ -117,7 +121,7 @@ class RunFolder:
             raise CardsError(
                 f"{self.path} has no {EXPERIMENT} (expected: a folder that ./cards learn has made)"
             )
-        text = file.read_text(encoding="utf-8")
+        text = read_text(file)
         source = text.partition("\n")[0].removeprefix("# ")
         made = parse_experiment(text, str(file))
         return replace(made, source=source)
@@ -144,19 +148,21 @@ class RunFolder:
         file = self.path / JOURNAL
         if not file.is_file():
             return known
-        for line in file.read_bytes().splitlines():
+        for line in read_bytes(file, most=MOST_BYTES).splitlines():
             try:
-                record = json.loads(line)
-                result = None if "identity" in record else TrialResult.of_record(record)
-            except (ValueError, TypeError, KeyError):
+                record = parse_json(line, str(file))
+                if isinstance(record, dict) and "identity" in record:
+                    identity = record["identity"]
+                else:
+                    result = TrialResult.of_record(record, experiment, str(file))
+                    known[result.number] = result
+                    continue
+            except DescriptionError:
                 continue
-            if result is None:
-                self._check(record["identity"], experiment, file)
-            else:
-                known[result.number] = result
+            self._check(identity, experiment, file)
         return known
 
-    def _check(self, identity: str, experiment: Experiment, file: Path) -> None:
+    def _check(self, identity: object, experiment: Experiment, file: Path) -> None:
         if identity != experiment.identity:
             raise CardsError(
                 f"{file} has trials of another experiment or start (expected: those of "
@@ -169,14 +175,20 @@ class RunFolder:
             return {}
         import pyarrow.parquet
 
+        data = read_bytes(file, most=MOST_BYTES)
         try:
-            table = pyarrow.parquet.read_table(file)
-        except (OSError, ValueError) as error:
+            table = pyarrow.parquet.read_table(io.BytesIO(data), columns=["record"])
+            texts = table.column("record").to_pylist()
+        except (OSError, ValueError, LookupError, pyarrow.ArrowException) as error:
             raise CardsError(f"{file}: {error} (expected: a Parquet file)") from None
-        metadata = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
-        self._check(metadata.get("identity", ""), experiment, file)
-        records = [json.loads(text) for text in table.column("record").to_pylist()]
-        return {item["number"]: TrialResult.of_record(item) for item in records}
+        identity = (table.schema.metadata or {}).get(b"identity", b"")
+        self._check(identity.decode("utf-8", "replace"), experiment, file)
+        found = {}
+        for text in texts:
+            record = parse_json(text if isinstance(text, str) else "", str(file))
+            result = TrialResult.of_record(record, experiment, str(file))
+            found[result.number] = result
+        return found
 
     @contextmanager
     def journal(self, experiment: Experiment) -> Iterator[Journal]:

@@ -10,13 +10,16 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from cards_core.checks import listed
 from cards_core.control import ControlModel, ControlStatus, make_controller
 from cards_core.control.cpg.parameters import PatternParameters
+from cards_core.errors import DescriptionError
+from cards_core.foreign_files import typed
 from cards_core.formats import load
 from cards_core.muscles.command import CommandRefusedError
 from cards_core.parameters.declaration import ParameterSet
@@ -88,12 +91,34 @@ class TrialResult:
         return repr(self.record()) == repr(other.record())
 
     @classmethod
-    def of_record(cls, data: dict[str, Any]) -> TrialResult:
-        """Return what `record` gave; measures that an earlier version did not have are NaN."""
-        runs = tuple(
-            RunResult(**{**run, "measures": _unknown() | run["measures"]}) for run in data["runs"]
-        )
-        return cls(**{**data, "values": tuple(data["values"]), "runs": runs})
+    def of_record(cls, data: Any, experiment: Experiment, source: str) -> TrialResult:
+        """Return what `record` gave; measures that an earlier version did not have are NaN.
+
+        Args:
+            data: What it gave.
+            experiment: The experiment.
+            source: Where it was kept, for messages.
+
+        Raises:
+            DescriptionError: It is no trial of this experiment.
+        """
+        expected = "a trial of this experiment"
+        found = typed(data, cls, source, expected)
+        sizes = (len(found.values), len(found.runs))
+        states = {found.state, *(run.state for run in found.runs)}
+        if (
+            found.number < 0
+            or sizes != (len(experiment.space.names), len(experiment.runs))
+            or not states <= set(STATES)
+        ):
+            raise DescriptionError(
+                f"trial {found.number} has {sizes[0]} values, {sizes[1]} runs and the states "
+                f"{listed(sorted(states))}",
+                source=source,
+                expected=expected,
+            )
+        runs = (replace(run, measures=_unknown() | run.measures) for run in found.runs)
+        return replace(found, runs=tuple(runs))
 
 
 def failed_trial(

@@ -38,7 +38,7 @@ def test_a_trial_is_the_same_to_the_last_bit_whatever_was_before_it():
     other = Laboratory(experiment)
     other.trial(0, random_values(experiment))
     assert other.trial(3, values_of(experiment)).same_as(a)
-    again = TrialResult.of_record(json.loads(json.dumps(a.record())))
+    again = TrialResult.of_record(json.loads(json.dumps(a.record())), experiment, "here")
     assert again.same_as(a)
     assert not other.trial(3, random_values(experiment)).same_as(a)
 
@@ -157,7 +157,7 @@ def test_a_trial_that_was_given_up_has_the_score_of_a_failure():
 def test_a_record_of_an_earlier_version_lacks_measures(started):
     record = failed_trial(started, 0, values_of(started), "crashed", "").record()
     del record["runs"][0]["measures"]["nearest"]
-    again = TrialResult.of_record(record)
+    again = TrialResult.of_record(record, started, "here")
     assert math.isnan(again.runs[0].measures["nearest"])
 
 

@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
-from cards_core.errors import CardsError
 from cards_core.files import writing_together
+from cards_core.foreign_files import read_arrays
 from cards_core.rods.robots.initial_guess import InitialGuess
 from cards_core.rods.robots.robot import BaseKind, RodRobot
 from cards_core.rods.robots.solution import RobotShapes
@@ -187,12 +187,7 @@ _POINTS = 61
 
 def load_log(folder: Path) -> dict[str, np.ndarray]:
     """Return the columns of a run's log. Raises `CardsError` if there is no good one."""
-    file = folder / LOG_NAME
-    try:
-        with np.load(file) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, KeyError) as error:
-        raise CardsError(f"{file}: no log of a run ({error})") from error
+    return read_arrays(folder / LOG_NAME, expected="the log of a run")
 
 
 def write_results(

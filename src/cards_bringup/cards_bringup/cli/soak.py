@@ -76,9 +76,7 @@ def run(args: argparse.Namespace) -> int:
                 raise CardsError(
                     f"--{name} with --replay (expected: without it; the report has it)"
                 )
-        plan, schedule, earlier = read_report(args.replay)
-        seed = int(earlier["seed"])
-        schedule = schedule[: earlier["episodes_done"]]
+        plan, schedule, seed = read_report(args.replay)
         hours = math.inf
     else:
         plan = read_plan(args.plan)

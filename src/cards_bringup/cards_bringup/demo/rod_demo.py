@@ -29,6 +29,7 @@ from cards_bringup.demo.settings import settings as settings_of
 from cards_bringup.nodes.node_run import Clock, NodeRun
 from cards_bringup.nodes.plan import make_plan
 from cards_core.errors import CardsError
+from cards_core.foreign_files import read_arrays
 from cards_core.loop.verdict import verdict_line
 from cards_core.parameters.declaration import ParameterSet
 from cards_core.parameters.parameter_file import load_parameters, read_file
@@ -172,10 +173,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None], folder: Path)
 def _has_rows(log: Path) -> bool:
     if not log.exists():
         return False
-    import numpy as np
-
-    with np.load(log, allow_pickle=False) as arrays:
-        return len(arrays["time"]) > 0
+    return len(read_arrays(log, "time".__eq__)["time"]) > 0
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +19,7 @@ import numpy as np
 
 from cards_core.errors import CardsError
 from cards_core.files import RUNS, inside, locked, making
+from cards_core.foreign_files import read_arrays
 from cards_core.loop.run_log import CONTROLLER_LOG, SIMULATOR_LOG, begun, part_paths
 
 RESULTS = (
@@ -114,10 +114,9 @@ class _Log:
     def of(cls, path: Path) -> _Log | None:
         """Read start and duration of a log; None if it has no rows. Raises `CardsError`."""
         try:
-            with np.load(path, allow_pickle=False) as arrays:
-                time = arrays["time"]
+            time = read_arrays(path, "time".__eq__, "a log")["time"]
             start = begun(path)
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except (OSError, KeyError) as error:
             raise CardsError(f"{path} cannot be read: {error} (expected: a log)") from error
         early = -np.inf if np.isnan(start) else start
         return cls(path, early, float(time[-1])) if len(time) else None

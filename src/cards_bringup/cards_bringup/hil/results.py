@@ -22,6 +22,7 @@ from cards_bringup.nodes.plan import Plan
 from cards_core.control import Controller
 from cards_core.errors import CardsError
 from cards_core.files import replacing
+from cards_core.foreign_files import read_arrays
 from cards_core.loop.control_setup import make_control_loop
 from cards_core.loop.run_log import CONTROLLER_LOG, SIMULATOR_LOG
 from cards_core.loop.task_tally import units_of
@@ -62,7 +63,8 @@ def align(folder: Path, plan: Plan, overrides: Mapping[str, Mapping[str, Any]]) 
         CardsError: A log is missing or holds nothing of the run.
     """
     path = folder / CONTROLLER_LOG
-    controller, plant, hil = _read(path), _read(folder / SIMULATOR_LOG), _read(folder / HIL_LOG)
+    logs = (path, folder / SIMULATOR_LOG, folder / HIL_LOG)
+    controller, plant, hil = (read_arrays(log, expected="a log") for log in logs)
     wall, time = hil["wall"], hil["time"]
     if len(time) < 2:
         raise CardsError(f"{folder}: the plant has logged nothing, no command reached the drives")
@@ -99,14 +101,6 @@ def align(folder: Path, plan: Plan, overrides: Mapping[str, Mapping[str, Any]]) 
     squares = np.sum(error[:, :width] ** 2, axis=1)
     rms = float(np.sqrt(np.mean(squares))) if width else None
     return Alignment(rms, int(inside.sum()))
-
-
-def _read(path: Path) -> Table:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError) as error:
-        raise CardsError(f"{path} cannot be read: {error}") from error
 
 
 def _controller(plan: Plan, overrides: Mapping[str, Mapping[str, Any]]) -> Controller:
@@ -152,7 +146,7 @@ def extras(
         bridge: Last status of every aspect of the bridge.
         alignment: What `align` found, if a controller ran.
     """
-    hil = _read(folder / HIL_LOG)
+    hil = read_arrays(folder / HIL_LOG)
     boards = {
         aspect.removeprefix("board "): {key: _number(text) for key, text in item.values.items()}
         for aspect, item in bridge.items()
@@ -208,7 +202,7 @@ def findings(folder: Path, hil: Mapping[str, Any], *, stopped: bool) -> dict[str
         for name, why in hil["muscles_out"].items()
     ]
     warnings = []
-    states = _bridge_rows(folder, _read(folder / HIL_LOG))
+    states = _bridge_rows(folder, read_arrays(folder / HIL_LOG))
     if states is not None and len(states["time"]):
         time, state = states["time"] - states["time"][0], states["board_state"]
         driven = np.isin(state, (State.ACTIVE, State.HOLD))
@@ -263,7 +257,7 @@ def _bridge_rows(folder: Path, hil: Table) -> Table | None:
     path = folder / BRIDGE_LOG
     if not path.exists():
         return None
-    states = _read(path)
+    states = read_arrays(path)
     inside = (states["time"] >= hil["wall"][0]) & (states["time"] <= hil["wall"][-1])
     return {name: states[name][inside] for name in ("time", "age", "board_state")}
 
@@ -336,7 +330,7 @@ def plot(folder: Path) -> None:
     from cards_viz.plots.drawing import save
     from cards_viz.plots.runs import latencies
 
-    hil = _read(folder / HIL_LOG)
+    hil = read_arrays(folder / HIL_LOG)
     fresh = np.isfinite(hil["latency"])
     series = {"command to drives": (hil["time"][fresh], 1e3 * hil["latency"][fresh])}
     states = _bridge_rows(folder, hil)

@@ -26,6 +26,7 @@ from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 
 from cards_bringup.soak.judge import Seen, count_missed
+from cards_core.foreign_files import read_arrays
 from cards_ros.middleware import use_udp
 
 DEPTH = 5000
@@ -119,9 +120,8 @@ class Observer(Node):
 
 
 def read_seen(path: Path) -> Seen:
-    """Return what an observer saved. Raises `OSError`."""
-    with np.load(path) as data:
-        return Seen(**{name: data[name] for name in data.files})
+    """Return what an observer saved. Raises `DescriptionError`."""
+    return Seen(**read_arrays(path))
 
 
 def _arrival(info: Mapping[str, int]) -> float:

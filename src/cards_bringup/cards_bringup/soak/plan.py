@@ -7,7 +7,6 @@ and ends it. A schedule depends on the plan, the hours and the seed alone, episo
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from cards_core.errors import CardsError, DescriptionError
+from cards_core.errors import CardsError
+from cards_core.foreign_files import read_json
 from cards_core.formats import load
 from cards_core.shared_files import find_file
-from cards_core.yaml_fields import Field, read_yaml
+from cards_core.yaml_fields import Document, Field, read_yaml
 
 TARGETS: Mapping[str, tuple[str, ...]] = {
     "topics": ("simulator", "controller"),
@@ -89,12 +89,6 @@ class Episode:
     system: str
     duration: float
     faults: tuple[Fault, ...]
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Episode:
-        """Make the episode of what `to_json` returned."""
-        faults = tuple(Fault(**fault) for fault in data["faults"])
-        return cls(int(data["number"]), data["system"], float(data["duration"]), faults)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
@@ -175,7 +169,10 @@ def read_plan(name: str) -> Plan:
     if path.suffix not in (".yaml", ".yml"):
         path = find_file(name, folder="config/soak", suffix=".yaml")
     document = read_yaml(path)
-    top = Field(document, (), document.data)
+    return _plan(Field(document, (), document.data))
+
+
+def _plan(top: Field) -> Plan:
     keys = (
         "robot", "systems", "faults", "episode", "gap", "duration", "memory_growth", "firmware",
     )  # fmt: skip
@@ -228,8 +225,8 @@ def _range(field: Field, least: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def read_report(path: Path) -> tuple[Plan, list[Episode], dict[str, Any]]:
-    """Return plan, schedule and the rest of the report of an earlier campaign.
+def read_report(path: Path) -> tuple[Plan, list[Episode], int]:
+    """Return plan, episodes that were done, and seed of an earlier campaign.
 
     Args:
         path: ``report.json``, or the folder that has it.
@@ -238,14 +235,24 @@ def read_report(path: Path) -> tuple[Plan, list[Episode], dict[str, Any]]:
         DescriptionError: It is no such report.
     """
     file = path / "report.json" if path.is_dir() else path
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-        plan = Plan(**{**data["plan"], **{k: tuple(data["plan"][k]) for k in ("gap", "duration")}})
-        episodes = [Episode.from_json(item) for item in data["schedule"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DescriptionError(
-            f"cannot be replayed: {error!r}",
-            source=str(file),
-            expected="the report.json of a ./cards soak",
-        ) from None
-    return plan, episodes, data
+    data = read_json(file, "the report.json of a ./cards soak")
+    top = Field(Document(data, str(file)), (), data)
+    episodes = [_episode(item) for item in top["schedule"].items(at_least=0)]
+    done = top["episodes_done"].whole()
+    return _plan(top["plan"]), episodes[:done], top["seed"].whole()
+
+
+def _episode(field: Field) -> Episode:
+    system = field["system"].text(TARGETS)
+    possible = [kind for kind, where in APPLIES.items() if system in where]
+    faults = tuple(
+        Fault(
+            fault["at"].number(at_least=0.0),
+            fault["kind"].text(possible),
+            fault["target"].text(TARGETS[system]) if fault["target"].value else "",
+            fault["duration"].number(at_least=0.0),
+            fault["seed"].whole(),
+        )
+        for fault in field["faults"].items(at_least=0)
+    )
+    return Episode(field["number"].whole(), system, field["duration"].number(above=0.0), faults)

@@ -6,9 +6,7 @@ from a run (summary, plots, recording) starts here.
 
 from __future__ import annotations
 
-import zipfile
-import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
@@ -17,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.control.interface import ControlStatus
-from cards_core.errors import CardsError
+from cards_core.errors import CardsError, DescriptionError
+from cards_core.foreign_files import read_arrays
 from cards_core.loop.control_loop import SIGNAL
 from cards_core.typing import Array
 
@@ -105,7 +104,8 @@ class SimulatorLog:
     @classmethod
     def load(cls, path: Path | str) -> Self:
         """Read ``simulator.npz``. Raises `RunLogError`."""
-        return cls.from_arrays(_read_npz(Path(path)), str(path))
+        known = {item.name for item in fields(cls)}
+        return cls.from_arrays(_read(path, known.__contains__), str(path))
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +188,9 @@ class ControllerLog:
     @classmethod
     def load(cls, path: Path | str) -> Self:
         """Read ``controller.npz``. Raises `RunLogError`."""
-        return cls.from_arrays(_read_npz(Path(path)), str(path))
+        known = {item.name for item in fields(cls)}
+        arrays = _read(path, lambda name: name in known or name.startswith(SIGNAL))
+        return cls.from_arrays(arrays, str(path))
 
     def arrays(self) -> dict[str, Any]:
         """Return named arrays, of which `from_arrays` makes the log again."""
@@ -260,17 +262,11 @@ _COLUMNS = frozenset({"time", "status", "residual", "loop_us"}) | _OPTIONAL
 """Keys with one value per row; all others have one row of values per row."""
 
 
-def _read_npz(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """Read every array of an ``.npz`` file; objects in it are refused."""
-    if not path.is_file():
-        raise RunLogError(str(path), "no such file", "a log written with the parameter 'log_dir'")
+def _read(path: Path | str, wanted: Callable[[str], bool]) -> dict[str, npt.NDArray[Any]]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise RunLogError(
-            str(path), f"cannot be read ({error})", "an undamaged NumPy .npz archive"
-        ) from error
+        return read_arrays(path, wanted, "an undamaged NumPy .npz archive")
+    except DescriptionError as error:
+        raise RunLogError(str(path), error.problem, error.expected) from error
 
 
 def _table(arrays: Mapping[str, Any], names: list[str], source: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +11,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.errors import CardsError
+from cards_core.errors import CardsError, DescriptionError
+from cards_core.foreign_files import read_json
 from cards_core.formats import load
 from cards_core.loop.run_log import CONTROLLER_LOG, SIMULATOR_LOG
 from cards_core.robot.model import Robot, Tree
@@ -206,14 +206,14 @@ def _summary(folder: Path) -> Mapping[str, Any]:
         raise RunLogError(
             str(folder), "no such folder", "a run folder, e.g. of ./cards demo --out"
         )
-    try:
-        summary = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not path.exists():
         raise RunLogError(
             str(folder), f"has no {SUMMARY}", "a run folder, e.g. of ./cards demo --out"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise RunLogError(str(path), f"cannot be read ({error})", "JSON") from error
+        )
+    try:
+        summary = read_json(path)
+    except DescriptionError as error:
+        raise RunLogError(str(path), error.problem, error.expected) from error
     if not isinstance(summary, dict) or "robot" not in summary:
         raise RunLogError(str(path), "does not name a robot", "the entry 'robot'")
     return summary

@@ -30,12 +30,14 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from cards_core.control.interface import ControlStatus
+from cards_core.errors import DescriptionError
+from cards_core.foreign_files import typed
 from cards_core.loop.host import ANSWERED_MODES
 from cards_core.loop.task_tally import POSITIONS, TaskTally
 from cards_core.loop.verdict import Ending, HostFacts, TaskFacts, Verdict, judge
@@ -120,33 +122,31 @@ class RunInfo:
         Raises:
             RunLogError: A key is missing or its value makes no sense.
         """
-        data = dict(metadata)
+        data = {k: v.item() if isinstance(v, np.generic) else v for k, v in metadata.items()}
         for key in ("controller", "mode", "wall_time_s"):
             if key not in data:
                 given = ", ".join(map(str, data)) or "none"
                 raise RunLogError("run metadata", f"missing '{key}'", f"it beside {given}")
-        controller = str(data.pop("controller"))
-        default = "operational" if "operational" in controller else "joint"
-        space = data.pop("space", default)
+        known = {item.name: data.pop(item.name) for item in fields(cls) if item.name in data}
+        operational = "operational" in str(known["controller"])
+        space = known.setdefault("space", "operational" if operational else "joint")
         if space not in get_args(Space):
             raise RunLogError("run metadata", f"space '{space}'", " or ".join(get_args(Space)))
-        wall = data.pop("wall_time_s")
-        if not isinstance(wall, int | float) or not math.isfinite(wall) or wall < 0:
-            raise RunLogError("run metadata", f"wall_time_s is {wall!r}", "seconds, 0 or more")
-        extra = dict(data.pop("extra", {}))
-        duration, stopped = float(data.pop("duration_s", 0.0)), bool(data.pop("stopped", False))
-        failures, warnings = (
-            tuple(map(str, data.pop(name, ()))) for name in ("failures", "warnings")
-        )
-        refusal = str(data.pop("refusal", ""))
-        mode, axes = str(data.pop("mode")), tuple(map(str, data.pop("axes", ())))
-        clash = [key for key in (*extra, *data) if key in KEYS]
+        for key in ("wall_time_s", "duration_s"):
+            seconds = known.get(key, 0.0)
+            if not isinstance(seconds, int | float) or not 0.0 <= seconds < math.inf:
+                raise RunLogError("run metadata", f"{key} is {seconds!r}", "seconds, 0 or more")
+        if isinstance(known.get("axes"), str):
+            known["axes"] = list(known["axes"])
+        try:
+            info = typed(known, cls, "run metadata", "as a run writes it")
+        except DescriptionError as error:
+            place = f"{error.element}: " if error.element else ""
+            raise RunLogError("run metadata", f"{place}{error.problem}", error.expected) from None
+        clash = [key for key in (*info.extra, *data) if key in KEYS]
         if clash:
             raise RunLogError("run metadata", f"{', '.join(clash)} is computed", "another key")
-        return cls(
-            controller, mode, float(wall), space, axes,
-            duration, stopped, failures, warnings, refusal, {**extra, **data},
-        )  # fmt: skip
+        return replace(info, extra={**info.extra, **data})
 
 
 def trajectory_sha256(q: Array) -> str:
