@@ -11,13 +11,9 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import HealthCheck, settings
 
-# a suite that was started in the background would hand this on to the programs it tests
-for _number, _usual in (
-    (signal.SIGINT, signal.default_int_handler),
-    (signal.SIGHUP, signal.SIG_DFL),
-):
-    if signal.getsignal(_number) is signal.SIG_IGN:
-        signal.signal(_number, _usual)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # a suite that was started in the background would hand this on to the programs it tests
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # neither the seconds that an example takes nor luck decide about a test
 settings.register_profile(
@@ -33,6 +29,14 @@ SUFFIX = "@serial"
 
 COURTESY = 5
 """Niceness of a worker with tests that may run beside those of hosts, which keep time."""
+
+
+@pytest.fixture
+def hangup():
+    """Let SIGHUP be heard by this test and the programs it starts; under nohup it is ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture(scope="module")

@@ -118,6 +118,7 @@ def test_calibration_finds_the_true_zero_points_and_keeps_them(rig, cards, tmp_p
     assert len(angles) == j
 
 
+@pytest.mark.usefixtures("hangup")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_a_calibration_that_is_killed_leaves_no_zero_points_behind(rig, cards, tmp_path, number):
     (layout,) = rig.layout.boards

@@ -1,15 +1,10 @@
 """A Gazebo that is none: what `cards_bringup.gazebo` looks at, around a program of the test."""
 
 import os
-import signal
 import sys
 from pathlib import Path
 
 import pytest
-
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # a suite that was started in the background would hand this on to the programs it tests
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LDD = """\
 echo "	libgz-sim.so => /nowhere/libgz-sim.so (0x1)"

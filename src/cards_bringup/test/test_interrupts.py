@@ -30,6 +30,7 @@ def test_the_first_ends_the_run_the_second_warns_the_third_gives_up():
         assert interrupts.given_up
 
 
+@pytest.mark.usefixtures("hangup")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_results_of_a_run_that_ended_by_itself_are_not_lost_by_one(number):
     said = []
@@ -41,6 +42,7 @@ def test_results_of_a_run_that_ended_by_itself_are_not_lost_by_one(number):
             press(number)
 
 
+@pytest.mark.usefixtures("hangup")
 def test_a_closed_terminal_ends_the_run_and_nothing_is_said_into_it_any_more(tmp_path):
     program = (
         "import os, signal\n"

@@ -295,6 +295,7 @@ def test_a_report_that_fails_after_saving_is_printed(
     assert plugged_in.saved == plugged_in.memory
 
 
+@pytest.mark.usefixtures("hangup")
 @pytest.mark.parametrize(
     "sent",
     [(n, after) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) for after in (0, 1)],
