@@ -80,7 +80,12 @@ def read_bytes(
 def read_text(
     path: str | Path, expected: str = "a text file in UTF-8", *, most: int = MOST_BYTES
 ) -> str:
-    """Return the text of a file, as `read_bytes`; a byte order mark is left out.
+    """Return the text of a file without its byte order mark.
+
+    Args:
+        path: The file.
+        expected: What would be right, for messages.
+        most: Largest size, [bytes].
 
     Raises:
         DescriptionError: See `read_bytes`; or it is not UTF-8.
@@ -98,7 +103,16 @@ def read_text(
 
 
 def read_json(path: str | Path, expected: str = "JSON", *, most: int = MOST_BYTES) -> Any:
-    """Return the data of a JSON file. Raises `DescriptionError`, see `read_text`, `parse_json`."""
+    """Return the data of a JSON file.
+
+    Args:
+        path: The file.
+        expected: What would be right, for messages.
+        most: Largest size, [bytes].
+
+    Raises:
+        DescriptionError: See `read_text` and `parse_json`.
+    """
     return parse_json(read_text(path, expected, most=most), str(path), expected)
 
 
