@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Any, TypeAlias
@@ -89,6 +90,8 @@ class Model:
     def __call__(self, q: Coordinates | None = None, qd: Coordinates | None = None) -> Quantities:
         """Return the quantities at a state.
 
+        Rows of a muscle whose path over its surfaces is not found are NaN, and a warning names it.
+
         Args:
             q: Joint coordinates, shape (nq,); or by joint name, the others at home; home if None.
             qd: Joint velocities, shape (nv,); or by joint name, the others at rest; at rest if
@@ -104,6 +107,12 @@ class Model:
         with self._lock:
             values = self._compiled.update(position, velocity)
             copies = {name: value.copy() for name, value in values.items()}
+        if lost := self._compiled.lost_names:
+            warnings.warn(
+                f"no path is found at this state of {', '.join(lost)}: what depends on it is NaN",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         return Quantities(copies, f"state of {self.robot.name}")
 
     def batch(self, q: Array, qd: Array | None = None, threads: int = 1) -> Quantities:

@@ -14,6 +14,7 @@ from cards_core.control.ctc_joint import CtcJoint
 from cards_core.control.interface import Controller
 from cards_core.errors import CardsError, ParameterError, ShapeError, UnknownNameError
 from cards_core.muscles.command import CommandPart, command_of
+from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
 from cards_core.robot.state import RobotState
 
 NAN = float("nan")
@@ -488,3 +489,12 @@ def test_a_run_is_saved_under_a_name(planar, rods, folder):
 @pytest.mark.parametrize("port", ["a", None, 1.5, 70000])
 def test_a_port_is_a_whole_number(planar, port):
     refused(lambda: cards.show(planar, port=port, block=False), "0 to 65535")
+
+
+def test_a_path_that_is_not_found_is_no_number(monkeypatch):
+    monkeypatch.setattr(GeodesicPaths, "lost_muscles", np.array([False, True, False]))
+    model = cards.compile(cards.load("wrap_elbow"))
+    with pytest.warns(RuntimeWarning, match="no path is found at this state of triceps"):
+        state = model(q=[1.0])
+    assert np.isnan(state.l).tolist() == [False, True, False]
+    assert np.isnan(model.batch([[1.0]]).l).tolist() == [[False, True, False]]

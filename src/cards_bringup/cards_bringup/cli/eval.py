@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from cards_bringup.cli.analyse.point_analysis import plain
 from cards_bringup.cli.printed import array_text
 from cards_bringup.vectors import vector
 from cards_core.dynamics import make_dynamics
+from cards_core.exit_codes import of_answers
 from cards_core.formats import load
 from cards_core.typing import Array
 
@@ -57,7 +59,8 @@ def evaluate(
         backend: ``compiled`` or ``numeric``.
 
     Returns:
-        The quantities by name, SI units, world frame.
+        The quantities by name, SI units, world frame. Muscles whose path is not found are named in
+        ``path_not_found``; their numbers are NaN, and there are no tensions.
 
     Raises:
         CardsError: Unknown robot or frame, wrong number of values.
@@ -68,6 +71,7 @@ def evaluate(
     q = tree.check_q(tree.home if q is None else q)
     qd = tree.check_qd(np.zeros(tree.nv) if qd is None else qd)
     state = dynamics.update(q, qd)
+    lost = dynamics.lost_muscles
     result: dict[str, Any] = {
         "robot": robot.name,
         "backend": backend,
@@ -78,7 +82,6 @@ def evaluate(
         "l": state.muscle_lengths.copy(),
         "ld": state.muscle_jacobian @ qd,
         "L": state.muscle_jacobian.copy(),
-        "Ldot_qd": dynamics.muscle_bias(q, qd).copy(),
         "M": state.mass_matrix.copy(),
         "C": state.coriolis.copy(),
         "G": state.gravity.copy(),
@@ -87,6 +90,10 @@ def evaluate(
             for link, pose in zip(robot.links, dynamics.link_poses(q).copy(), strict=True)
         },
     }
+    result["Ldot_qd"] = dynamics.muscle_bias(q, qd).copy()
+    for key in ("l", "ld", "L", "Ldot_qd"):
+        result[key][lost] = np.nan
+    result["path_not_found"] = [robot.muscles[i].name for i in np.flatnonzero(lost)]
     frame = frame or robot.operational_frame
     if frame is not None:
         operational = dynamics.operational(q, qd, frame)
@@ -100,7 +107,8 @@ def evaluate(
         needed = state.mass_matrix @ qdd + state.coriolis + state.gravity
         result["qdd"] = qdd
         result["needed_joint_force"] = needed
-        result.update(_tensions(tree, state.muscle_jacobian, needed))
+        if not lost.any():
+            result.update(_tensions(tree, result["L"], needed))
     return result
 
 
@@ -145,14 +153,10 @@ def run(args: argparse.Namespace) -> int:
     values = [vector(getattr(args, name), name) for name in ("q", "qd", "qdd")]
     result = evaluate(args.robot, *values, frame=args.frame, backend=args.backend)
     if args.json:
-        print(json.dumps(result, default=_plain))
+        print(json.dumps(result, default=plain))
     else:
         _print_table(result)
-    return 0
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist()
+    return of_answers(["PATH_NOT_FOUND"] if result["path_not_found"] else [])
 
 
 def _print_table(result: dict[str, Any]) -> None:
@@ -166,7 +170,10 @@ def _print_table(result: dict[str, Any]) -> None:
     for name, length, rate, row in zip(
         muscles, result["l"], result["ld"], result["L"], strict=True
     ):
-        print(f"{name:<16} {length:12.8f} {rate + 0.0:12.8f}  {array_text(row, 8)}")
+        numbers = f"{length:12.8f} {rate + 0.0:12.8f}  {array_text(row, 8)}"
+        if name in result["path_not_found"]:
+            numbers = f"{'-':>12} {'-':>12}  PATH_NOT_FOUND"
+        print(f"{name:<16} {numbers}")
     for key in ("frame", "position", "rotation", "J", "Jdot_qd"):
         if key in result:
             _print_entry(key, result[key])

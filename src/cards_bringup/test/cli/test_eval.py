@@ -1,11 +1,15 @@
 """What `cards eval` prints of robots with muscles that wrap and that take no command."""
 
+import json
+
 import numpy as np
 import pytest
 from hybrid_robots import MOTORS, platform_arm
 
+from cards_bringup.cli import main
 from cards_bringup.cli.eval import evaluate
 from cards_core.formats import write_model
+from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
 
 
 @pytest.fixture(scope="module")
@@ -42,3 +46,16 @@ def test_motors_carry_what_the_muscles_do_not(tmp_path):
     np.testing.assert_allclose(made, result["G"], atol=1e-6)
     weak = write_model(platform_arm((0.5, 5.0)), tmp_path / "weak")
     assert not evaluate(str(weak), q, still, still, backend="numeric")["tensions_feasible"]
+
+
+@pytest.mark.parametrize("words", [["eval", "wrap_elbow"], ["analyse", "ik", "wrap_elbow"]])
+def test_a_path_that_is_not_found_is_named(words, monkeypatch, capsys):
+    """By each command alike, and no number is given for it."""
+    monkeypatch.setattr(GeodesicPaths, "lost_muscles", np.array([False, True, False]))
+    assert main([*words, "--q=1.0"]) == 1
+    assert "PATH_NOT_FOUND" in (out := capsys.readouterr().out)
+    assert "triceps" in out
+    assert main([*words, "--q=1.0", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["path_not_found"] == ["triceps"]
+    assert [x is None for x in np.ravel(found["l"])] == [False, True, False]

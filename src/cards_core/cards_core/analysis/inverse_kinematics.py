@@ -37,7 +37,7 @@ class MuscleMotion:
     Attributes:
         status: shape (n,), uint8, values of `PointStatus`: FEASIBLE, OUTSIDE_LIMITS (the numbers
             are right, but a joint is beyond its limits), NOT_FINITE (NaN in the row),
-            PATH_NOT_FOUND.
+            PATH_NOT_FOUND (NaN in the columns of the muscles that have none).
         lengths: l, shape (n, m), [m].
         rates: l', shape (n, m), [m/s].
         accelerations: l'', shape (n, m), [m/s^2].
@@ -82,8 +82,8 @@ def inverse_kinematics(
     )
     for i in np.flatnonzero(velocities.any(axis=1) & ~bad):
         out[2, i] += dynamics.muscle_bias(points[i], velocities[i])
-    lost = ~np.isfinite(out).all(axis=(0, 2)) & ~bad
-    status[lost] = PointStatus.PATH_NOT_FOUND
+    lost = ~np.isfinite(out).all(axis=0)
+    status[lost.any(axis=1) & ~bad] = PointStatus.PATH_NOT_FOUND
     out[:, lost] = np.nan
     return MuscleMotion(status, out[0], out[1], out[2])
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cards_core.checks import real_array
 from cards_core.codegen.kernel import Kernel
@@ -102,23 +103,26 @@ class BatchKernels:
         }
 
 
-def contact_rows(geodesics: GeodesicPaths, poses: Callable[[Array], Array], q: Array) -> Array:
+def contact_rows(
+    geodesics: GeodesicPaths, poses: Callable[[Array], Array], q: Array
+) -> tuple[Array, npt.NDArray[np.bool_]]:
     """Return the contacts of wraps without a closed form for n states, shape (n, 8 k).
 
     Every state is solved for itself, without a warm start, so that what is found does not depend,
-    to the last digit, on the states before it. Where no path is found all numbers are NaN.
+    to the last digit, on the states before it. Also returns for which muscles no path was found,
+    shape (n, m): their contacts are guesses, and what depends on them must become NaN.
 
     Args:
         geodesics: The solver; its memory is overwritten.
         poses: Gives link-to-world matrices of one q.
         q: Coordinates, shape (n, nq).
     """
-    rows = []
+    rows, lost = [], []
     for row in q:
         geodesics.reset()
-        found = geodesics.solve(poses(row)).ravel()
-        rows.append(np.full(found.shape, np.nan) if geodesics.failures else found.copy())
-    return np.array(rows).reshape(len(q), -1)
+        rows.append(geodesics.solve(poses(row)).ravel().copy())
+        lost.append(geodesics.lost_muscles)
+    return np.array(rows).reshape(len(q), -1), np.array(lost, dtype=bool).reshape(len(q), -1)
 
 
 def state_columns(tree: Any, q: Array, qd: Array | None) -> tuple[Array, Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from cards_core.codegen.kernel import Kernel
 from cards_core.codegen.model import BoundKernel, BuildReport, NativeModel
@@ -108,6 +109,13 @@ class CompiledDynamics:
         """See `Dynamics.path_failures`."""
         return 0 if self._geodesics is None else self._geodesics.failures
 
+    @property
+    def lost_muscles(self) -> npt.NDArray[np.bool_]:
+        """See `Dynamics.lost_muscles`."""
+        if self._geodesics is None:
+            return np.zeros(len(self.robot.muscles), dtype=bool)
+        return self._geodesics.lost_muscles
+
     def update(self, q: Array, qd: Array) -> CompiledState:
         """Compute M, C, G, l, L; see `Dynamics.update`."""
         self.set_state(q, qd)
@@ -128,10 +136,13 @@ class CompiledDynamics:
 
     def batch(self, q: Array, qd: Array | None = None, threads: int = 1) -> BatchState:
         """Compute M, C, G, l, L for many states; see `Dynamics.batch`."""
-        columns = state_columns(self.tree, q, qd)
-        return BatchState(
-            **self._batch.evaluate("update", [*columns, *self._contacts(columns[0])], threads)
-        )
+        columns = list(state_columns(self.tree, q, qd))
+        if self._geodesics is None:
+            return BatchState(**self._batch.evaluate("update", columns, threads))
+        contacts, lost = contact_rows(self._batch_geodesics, self.link_poses, columns[0])
+        state = BatchState(**self._batch.evaluate("update", [*columns, contacts], threads))
+        state.muscle_lengths[lost] = state.muscle_jacobian[lost] = np.nan
+        return state
 
     def batch_operational(
         self, q: Array, qd: Array | None = None, frame: str | None = None, threads: int = 1
@@ -162,7 +173,9 @@ class CompiledDynamics:
         The derivative of L along qd is compiled; unit vectors go through it side by side.
         """
         q = np.asarray(q, dtype=float)
-        columns = [np.tile(q, (self.tree.nv, 1)), np.eye(self.tree.nv), *self._contacts(q[None])]
+        columns = [np.tile(q, (self.tree.nv, 1)), np.eye(self.tree.nv)]
+        if self._geodesics is not None:
+            columns.append(contact_rows(self._batch_geodesics, self.link_poses, q[None])[0])
         rates = self._batch.evaluate("jacobian_rate", columns)["jacobian_rate"]
         gradient = np.ascontiguousarray(np.moveaxis(rates, 0, 2))
         if len(self._indirect):
@@ -170,12 +183,6 @@ class CompiledDynamics:
             differences = gradient_by_differences(self.tree, self._moved_jacobian, q)
             gradient[self._indirect] = differences[self._indirect]
         return gradient
-
-    def _contacts(self, q: Array) -> list[Array]:
-        """Return what a batch has as input besides q and qd: contacts without a closed form."""
-        if self._geodesics is None:
-            return []
-        return [contact_rows(self._batch_geodesics, self.link_poses, q)]
 
     def operational(
         self, q: Array, qd: Array, frame: str | None = None

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Protocol, get_args
 
+import numpy as np
+import numpy.typing as npt
+
 from cards_core.checks import check_choice
 from cards_core.dynamics.batch import BatchState
 from cards_core.dynamics.compiled import CompiledDynamics
@@ -66,6 +69,14 @@ class Dynamics(Protocol):
     @property
     def path_failures(self) -> int:
         """How often the path of a wrapping muscle had to be guessed so far; not by batches."""
+        ...
+
+    @property
+    def lost_muscles(self) -> npt.NDArray[np.bool_]:
+        """Of which muscles the last `update` had to guess the path, shape (m,).
+
+        Their lengths and rows of L are those of a guess; `batch` gives NaN there.
+        """
         ...
 
     def update(self, q: Array, qd: Array) -> DynamicsState:

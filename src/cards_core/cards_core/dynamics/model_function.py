@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from cards_core.codegen.emit import Precision
 from cards_core.codegen.kernel import Kernel
 from cards_core.codegen.model import BuildReport, Variant
@@ -99,7 +102,8 @@ class CompiledModel:
         """Compute the quantities at q, shape (nq,), and qd, shape (nv,).
 
         Returns:
-            Name to array; the same dictionary every time, overwritten by the next call.
+            Name to array; the same dictionary every time, overwritten by the next call. Rows of
+            muscles whose path was not found are NaN.
         """
         inputs = self._bound.inputs
         inputs["q"][:] = q
@@ -107,22 +111,42 @@ class CompiledModel:
         if self._geodesics is not None:
             inputs["contacts"][:] = self._geodesics.solve(self._link_poses(q))
         self._bound.call()
+        if self._geodesics is not None:
+            self._without(self._geodesics.lost_muscles, self._views)
         return self._views
 
     def batch(self, q: Array, qd: Array | None = None, threads: int = 1) -> dict[str, Array]:
         """Compute the quantities for n states; see `cards_core.dynamics.Dynamics.batch`.
 
         Returns:
-            Name to array of shape (n, ...).
+            Name to array of shape (n, ...), with NaN as of `update`.
 
         Raises:
             ShapeError: The shapes do not fit.
         """
         columns: list[Any] = list(state_columns(self.tree, q, qd))
         if self._geodesics is not None:
-            columns.append(contact_rows(self._batch_geodesics, self._link_poses, columns[0]))
-        views = self._batch.evaluate("update", columns, threads)
-        return {variable.name: views[variable.title] for variable in self._variables}
+            contacts, lost = contact_rows(self._batch_geodesics, self._link_poses, columns[0])
+            columns.append(contacts)
+        found = self._batch.evaluate("update", columns, threads)
+        views = {variable.name: found[variable.title] for variable in self._variables}
+        if self._geodesics is not None:
+            self._without(lost, views)
+        return views
+
+    @property
+    def lost_names(self) -> list[str]:
+        """Names of the muscles whose path the last `update` did not find."""
+        if self._geodesics is None:
+            return []
+        return [self.robot.muscles[i].name for i in np.flatnonzero(self._geodesics.lost_muscles)]
+
+    def _without(self, lost: npt.NDArray[np.bool_], views: dict[str, Array]) -> None:
+        """Write NaN into the rows of muscles whose path was not found."""
+        if lost.any():
+            for variable in self._variables:
+                if variable.shape[0] == "m":
+                    views[variable.name][lost] = np.nan
 
     def _link_poses(self, q: Array) -> Array:
         self._poses.inputs["q"][:] = q

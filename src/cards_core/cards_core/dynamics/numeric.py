@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from cards_core.dynamics.batch import BatchState, state_columns
 from cards_core.dynamics.differences import bias_by_differences, gradient_by_differences
@@ -83,6 +84,13 @@ class NumericDynamics:
         """See `Dynamics.path_failures`."""
         return 0 if self._geodesics is None else self._geodesics.failures
 
+    @property
+    def lost_muscles(self) -> npt.NDArray[np.bool_]:
+        """See `Dynamics.lost_muscles`."""
+        if self._geodesics is None:
+            return np.zeros(len(self.robot.muscles), dtype=bool)
+        return self._geodesics.lost_muscles
+
     def update(self, q: Array, qd: Array) -> NumericState:
         """Compute M, C, G, l, L; see `Dynamics.update`."""
         motion = forward_kinematics(self.tree, q, qd)
@@ -142,6 +150,8 @@ class NumericDynamics:
                     self._geodesics.reset()  # no warm start: see contact_rows
                 for name, values in vars(self.update(row, rate)).items():
                     getattr(out, name)[i] = values
+                lost = self.lost_muscles
+                out.muscle_lengths[i, lost] = out.muscle_jacobian[i, lost] = np.nan
         return out
 
     def batch_link_poses(self, q: Array, threads: int = 1) -> Array:

@@ -266,6 +266,7 @@ def finish(
     names = [PointStatus(int(value)).name for value in status]
     series = {key: item.resolved(key, dynamics) for key, item in series.items()}
     code = of_answers([extra["end"]] if extra and "end" in extra else names)
+    lost = _lost(dynamics, names, series)
     files = [] if args.out is None else _write(args, dynamics, names, series, time)
     if args.json:
         content: dict[str, Any] = {
@@ -276,12 +277,15 @@ def finish(
             "names": {key: list(item.names) for key, item in series.items()},
             **{key: item.values for key, item in series.items()},
             **(extra or {}),
+            "path_not_found": lost,
             "files": [str(file) for file in files],
         }
-        print(json.dumps(content, default=_plain))
+        print(json.dumps(content, default=plain))
         return code
     _print(dynamics.robot.name, names, series, time)
     print()
+    if lost:
+        print(f"path not found: {', '.join(lost)}")
     for key, value in (extra or {}).items():
         unit = f" {UNITS[key]}" if key in UNITS else ""
         text = f"{value:.3g}" if isinstance(value, float) else value
@@ -291,7 +295,18 @@ def finish(
     return code
 
 
-def _plain(value: Any) -> Any:
+def _lost(dynamics: Dynamics, names: Sequence[str], series: dict[str, Series]) -> list[str]:
+    """Return the muscles to whose paths the status PATH_NOT_FOUND is due."""
+    if PointStatus.PATH_NOT_FOUND.name not in names:
+        return []
+    q = series["q"].values
+    points = (np.array(names) == PointStatus.PATH_NOT_FOUND.name) & np.isfinite(q).all(axis=1)
+    lengths = dynamics.batch(q[points]).muscle_lengths
+    missing = np.isnan(lengths).any(axis=0)
+    return [dynamics.robot.muscles[i].name for i in np.flatnonzero(missing)]
+
+
+def plain(value: Any) -> Any:
     """Return arrays as lists, with null for numbers that are not finite."""
     if isinstance(value, np.ndarray | np.generic):
         return _finite(value.tolist())

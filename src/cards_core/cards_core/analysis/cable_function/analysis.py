@@ -142,6 +142,11 @@ class WithoutMuscles:
         """See `Dynamics.path_failures`; of the whole robot."""
         return self._whole.path_failures
 
+    @property
+    def lost_muscles(self) -> npt.NDArray[np.bool_]:
+        """See `Dynamics.lost_muscles`."""
+        return self._whole.lost_muscles[self._kept]
+
     def part(self, state: BatchState) -> BatchState:
         """Return what is left of states of the whole robot."""
         return BatchState(

@@ -81,12 +81,14 @@ class Chain:
 
     Attributes:
         contacts: Result of `solve`: geodesic in surface coordinates, None where not touched.
-        failures: How often no path was found and a guess returned.
+        lost: Whether no path was found and the last contacts are a guess.
+        failures: How often that was.
     """
 
     def __init__(self, obstacles: Sequence[Obstacle]) -> None:
         self.obstacles = tuple(obstacles)
         self.contacts: list[Geodesic | None] = [None] * len(self.obstacles)
+        self.lost = False
         self.failures = 0
         self._warm_start: list[Start | None] = [None] * len(self.obstacles)
 
@@ -97,14 +99,17 @@ class Chain:
 
     def solve(self, p: Vector3, q: Vector3) -> None:
         """Find the path from p to q, shape (3,), [m], in the frame of the obstacles' poses."""
+        self.lost = not self._found(p, q)
+        self.failures += self.lost
+
+    def _found(self, p: Vector3, q: Vector3) -> bool:
+        """Find the contacts; say whether they are a path."""
         if len(self.obstacles) == 1:
             self.contacts[0], found = self._single(0, p, q)
-            if not found:
-                self.failures += 1
-            return
+            return found
         first_guesses = self._first_guesses(p, q)
         if any(self.contacts) and self._settle(p, q) and self._follows(first_guesses, p, q):
-            return
+            return True
         self.reset()
         for i, guess in enumerate(first_guesses):
             if guess is not None:
@@ -113,11 +118,10 @@ class Chain:
                 start = start_towards(surface, guess.start, guess.length, before)
                 self.contacts[i] = trace(surface, start.point, start.tangent, start.length)
         if self._settle(p, q):
-            return
+            return True
         self.reset()
         self._sweep(p, q)
-        if not self._settle(p, q):
-            self.failures += 1
+        return self._settle(p, q)
 
     # one surface -----------------------------------------------------------------------------
 

@@ -46,6 +46,7 @@ class GeodesicPaths:
         check_choice(backend, "backend", get_args(Backend))
         problem = GeodesicProblem(robot)
         self.contact_rows = problem.rows
+        self._muscle, self._muscles = problem.muscles, len(robot.muscles)
         self._solver: _Native | _Numeric
         if backend == "compiled" and len(problem.rows):
             self._solver = _native_or_numeric(problem)
@@ -56,6 +57,13 @@ class GeodesicPaths:
     def failures(self) -> int:
         """How often no path was found and a guess returned, since the last reset."""
         return self._solver.failures
+
+    @property
+    def lost_muscles(self) -> npt.NDArray[np.bool_]:
+        """Of which muscles no path was found in the last solution, shape (m,)."""
+        out = np.zeros(self._muscles, dtype=bool)
+        out[self._muscle[self._solver.lost_rows]] = True
+        return out
 
     def reset(self) -> None:
         """Forget the last solution and the failures."""
@@ -92,17 +100,21 @@ class _Native:
         def kernels() -> Sequence[SourceKernel]:
             return geodesic_kernels(problem)
 
-        model = load_or_build(b"geodesic paths 1\n" + problem.content(), kernels)
+        model = load_or_build(b"geodesic paths 2\n" + problem.content(), kernels)
         paths, points = model.bind("geodesic_paths"), model.bind("geodesic_points")
         self._call = paths.call
         self._poses = paths.inputs["poses"]
         self._rows, self._warm_start = paths.outputs["rows"], paths.outputs["warm_start"]
-        self._failures = paths.outputs["failures"]
+        self._failures, self._lost = paths.outputs["failures"], paths.outputs["lost"]
         self._points = points
 
     @property
     def failures(self) -> int:
         return int(self._failures[0])
+
+    @property
+    def lost_rows(self) -> npt.NDArray[np.bool_]:
+        return np.asarray(self._lost != 0.0)
 
     def reset(self) -> None:
         self._warm_start[:] = 0.0
@@ -164,6 +176,10 @@ class _Numeric:
     @property
     def failures(self) -> int:
         return sum(chain.failures for chain in self._chains)
+
+    @property
+    def lost_rows(self) -> npt.NDArray[np.bool_]:
+        return np.array([c.lost for c in self._chains for _ in c.obstacles], dtype=bool)
 
     def reset(self) -> None:
         for chain in self._chains:

@@ -55,6 +55,7 @@ def geodesic_kernels(problem: GeodesicProblem) -> list[SourceKernel]:
 
     ``geodesic_paths``: ``poses`` (n, 4, 4) to ``rows`` (k, 8), with ``warm_start`` (k, 16), the
     last solution, and ``failures`` (1,), which are kept from call to call: zero them to forget.
+    ``lost`` (k,) is 1 where no path was found.
 
     ``geodesic_points``: ``rows``, ``warm_start`` and ``share`` (1,) to ``points`` (k, 3), the
     point of every contact at this share of its arc, in link coordinates.
@@ -63,7 +64,7 @@ def geodesic_kernels(problem: GeodesicProblem) -> list[SourceKernel]:
     shapes = (("rows", (count, 8)), ("warm_start", (count, WARM_START_SIZE)))
     paths = (
         "int {symbol}(const double **arg, double **res, long long *iw, double *w, int mem) {\n"
-        "  solve_paths(arg[0], res[0], res[1], res[2]);\n  return 0;\n}\n"
+        "  solve_paths(arg[0], res[0], res[1], res[2], res[3]);\n  return 0;\n}\n"
     )
     points = (
         "int {symbol}(const double **arg, double **res, long long *iw, double *w, int mem) {\n"
@@ -73,7 +74,7 @@ def geodesic_kernels(problem: GeodesicProblem) -> list[SourceKernel]:
         SourceKernel(
             "geodesic_paths",
             (("poses", (problem.links, 4, 4)),),
-            (*shapes, ("failures", (1,))),
+            (*shapes, ("failures", (1,)), ("lost", (count,))),
             source_text(problem) + paths,
         ),
         SourceKernel(

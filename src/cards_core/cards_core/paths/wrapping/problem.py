@@ -80,6 +80,7 @@ class GeodesicProblem:
     Attributes:
         links: Number of links; the link with this index is the world.
         rows: Index of every obstacle among the robot's contacts, shape (k,).
+        muscles: Index of every obstacle's muscle, shape (k,).
         obstacles, chains: In the order of the muscles.
 
     Raises:
@@ -91,6 +92,7 @@ class GeodesicProblem:
         layout = link_layout(robot)
         self.links = layout.frames
         self.rows: npt.NDArray[np.intp] = layout.geodesics
+        self.muscles = np.array([layout.contacts[row].muscle for row in self.rows], dtype=np.intp)
         self._source = robot.source
         self._used: list[WrapSurface] = []
         index: dict[str, int] = {}

@@ -337,7 +337,8 @@ static void write_rows(const run_t *run, const double *poses, const double *orig
   }
 }
 
-static void solve_paths(const double *poses, double *rows, double *warm_start, double *failures) {
+static void solve_paths(const double *poses, double *rows, double *warm_start, double *failures,
+                        double *lost) {
   static const double zero[3] = {0, 0, 0};
   for (int c = 0; c < CHAINS; ++c) {
     const chain_t *chain = &chains[c];
@@ -364,7 +365,9 @@ static void solve_paths(const double *poses, double *rows, double *warm_start, d
       copy(m + 4, run.contacts[i].g.t1);
       run.contacts[i].g.s = m[7];
     }
-    if (!solve_chain(&run, zero, q)) *failures += 1.0;
+    const int failed = !solve_chain(&run, zero, q);
+    *failures += failed;
+    for (int i = 0; i < run.count; ++i) lost[chain->first + i] = failed;
     for (int i = 0; i < run.count; ++i) {
       const geodesic_t *g = &run.contacts[i].g;
       double *m = run.warm_start + WARM_START_SIZE*i;
