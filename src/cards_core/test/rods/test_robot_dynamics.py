@@ -9,6 +9,7 @@ import scipy.linalg
 import scipy.optimize
 
 from cards_core.errors import RodError, ShapeError
+from cards_core.formats.locate import known_models
 from cards_core.rods.dynamics.modes import natural_frequencies
 from cards_core.rods.dynamics.robot_dynamics import RobotDynamics, RodDynamics, single_rod
 from cards_core.rods.loads import Loading
@@ -208,6 +209,18 @@ def test_failure_changes_nothing():
         RobotDynamics("stewart_6efr", 2e-3)
 
 
+@pytest.mark.parametrize("dt", [5e-3, 2e-3, 1e-3, 5e-4, 2.5e-4, 1e-4])
+@pytest.mark.parametrize("name", known_models(rods=True))
+def test_every_shipped_robot_rests_at_any_step(name, dt):
+    robot = read_rod_robot(name)
+    home = RodRobotSolver(robot).igm(robot.home_pose)
+    dynamics = RobotDynamics(robot, dt)
+    start = dynamics.rest(home.q, pose=home.pose, base_wrenches=home.base_wrenches)
+    for _ in range(30):
+        instant = dynamics.step()
+    np.testing.assert_allclose(instant.pose, start.pose, atol=1e-10)
+
+
 STEEL = Material(200e9, shear=80e9, density=8000.0)
 ROD = Rod(Section.circle(1e-3), STEEL)
 LENGTH = 0.5
@@ -370,6 +383,32 @@ def test_energy_is_kept_by_the_trapezoidal_rule_and_never_gained():
         lost[alpha, dt] = 1.0 - energy[-1] / energy[0]
     assert abs(lost[-0.5, 2e-3]) < 1e-6
     assert 0.0 < lost[-0.2, 1e-3] < lost[-0.2, 2e-3] < lost[0.0, 2e-3] < 0.1
+
+
+@pytest.mark.parametrize("dt", [5e-3, 2e-3, 1e-3, 5e-4])
+@pytest.mark.parametrize("load", [1.0, 2.0, 3.0, 4.0, 5.0])
+def test_sudden_loads_of_any_size(load, dt):
+    """The load is F L^2/EI: segments follow the bending, and the answer is that of many."""
+    force, damping = load * EI / LENGTH**2, 0.0
+    push = np.array([force, 0, 0, 0, 0, 0])
+    robot = single_rod(replace(ROD, damping=damping), LENGTH)
+    dynamics = RodDynamics(robot, dt)
+    many = RodDynamics(robot, dt, segments=dynamics.segments * dynamics.steps, steps=1)
+    for both in (dynamics, many):
+        both.rest()
+    while dynamics.time < 0.15:
+        tip = dynamics.step(wrench=push).pose[:3, 3]
+        np.testing.assert_allclose(tip, many.step(wrench=push).pose[:3, 3], atol=1e-5 * LENGTH)
+        assert dynamics.energy()["total"] - push[:3] @ (tip - [0, 0, LENGTH]) <= 0.0
+
+
+def test_prescribed_segments_are_kept_and_named_where_they_fail():
+    push = np.array([3.0 * EI / LENGTH**2, 0, 0, 0, 0, 0])
+    dynamics = RodDynamics(single_rod(ROD, LENGTH), 1e-3, segments=3)
+    dynamics.rest()
+    with pytest.raises(RodError, match="expected more segments, a smaller step, or a slower"):
+        [dynamics.step(wrench=push) for _ in range(150)]
+    assert dynamics.segments == 3
 
 
 def test_material_damping_is_that_of_the_first_mode():

@@ -123,6 +123,7 @@ class Limb(ctypes.Structure):
         ("before", _DOUBLES),
         ("keep", _DOUBLES),
         ("nodes", _DOUBLES),
+        ("nodes_keep", _DOUBLES),
         ("blocks", _DOUBLES),
         ("sides", _DOUBLES),
         ("swaps", _INTS),
@@ -237,8 +238,7 @@ class NativeState:
     def __init__(self, robot: RodRobot, segments: int, steps: int, held: bool) -> None:
         n, per_rod, groups = robot.n_limbs, segments * steps, -(-robot.n_limbs // WIDTH)
         self.robot, self.per_rod = robot, per_rod
-        self.states = np.zeros((3, n, segments + 1, STATE))
-        self._nodes = np.zeros((n, segments + 1, STATE))
+        self._nodes = np.zeros((2, n, per_rod + 1, STATE))
         self._points = aligned(groups, per_rod * STAGES, POINT, WIDTH)
         self._points[:, :, AT["q"]] = 1.0  # until the first solution: any rotation, not 0
         self._stages = aligned(groups, per_rod * STAGES, STAGE)
@@ -248,19 +248,38 @@ class NativeState:
             addresses[k, 0] = self._points[k].ctypes.data
             addresses[k, 1] = self._stages[k].ctypes.data
         self._tips = np.zeros((n, TIP_SIZE))
-        self._swaps = np.zeros((n, segments + 1, 12), dtype=np.int32)
         self._tip_swaps = np.zeros((n, 12), dtype=np.int32)
-        self._blocks = np.zeros((n, segments, 18 * 24))
-        self._sides = np.zeros((n, segments, 18))
         self.limbs = (Limb * max(n, 1))()
         self.c = Robot()
-        self._fill_robot(segments, steps, held)
+        self._fill_robot(held)
         for i in range(n):
             self._fill_limb(i)
+        self.cut(segments)
 
-    def _fill_robot(self, segments: int, steps: int, held: bool) -> None:
+    def refine(self) -> bool:
+        """Cut the rods into more segments of the same steps, where they are; False: no more."""
+        if self.c.steps == 1:
+            return False
+        self.cut(self.c.segments * (2 if self.c.steps % 2 == 0 else self.c.steps))
+        return True
+
+    def cut(self, segments: int) -> None:
+        """Share the steps among segments, whose states are those at the ends of steps."""
+        n, c = self.robot.n_limbs, self.c
+        c.segments, c.steps = segments, self.per_rod // segments
+        self.states = np.repeat(self._nodes[:1, :, :: c.steps], 3, axis=0)
+        self._blocks = np.zeros((n, segments, 18 * 24))
+        self._sides = np.zeros((n, segments, 18))
+        self._swaps = np.zeros((n, segments + 1, 12), dtype=np.int32)
+        for i, item in enumerate(self.limbs[:n]):
+            item.state, item.before, item.keep = (_doubles(self.states[k, i]) for k in range(3))
+            item.blocks = _doubles(self._blocks[i])
+            item.sides = _doubles(self._sides[i])
+            item.swaps = _ints(self._swaps[i])
+
+    def _fill_robot(self, held: bool) -> None:
         robot, c = self.robot, self.c
-        c.limbs, c.segments, c.steps, c.held = robot.n_limbs, segments, steps, held
+        c.limbs, c.held = robot.n_limbs, held
         plate = robot.plate
         c.mass = plate.mass
         c.com[:] = plate.com
@@ -290,11 +309,7 @@ class NativeState:
         item.back_p[:] = back[:3, 3]
         item.back_R[:] = back[:3, :3].ravel()
         item.free[:] = [int(value) for value in tip.kind.free]
-        item.state, item.before, item.keep = (_doubles(self.states[k, i]) for k in range(3))
-        item.nodes = _doubles(self._nodes[i])
-        item.blocks = _doubles(self._blocks[i])
-        item.sides = _doubles(self._sides[i])
-        item.swaps = _ints(self._swaps[i])
+        item.nodes, item.nodes_keep = (_doubles(self._nodes[k, i]) for k in range(2))
 
     def points(self, limb: int) -> Array:
         """Return the histories along a rod, one row per stage, shape (stages, `POINT`)."""

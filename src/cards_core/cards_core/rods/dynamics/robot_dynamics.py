@@ -78,9 +78,10 @@ class RobotDynamics:
         dt: Step, [s].
         alpha: Of `bdf_alpha`.
         steps: Steps of order 8 along each rod; None: as the time step needs.
-        segments: Of multiple shooting, which share the steps; None: as needed.
+        segments: Of multiple shooting, which share the steps; None: as the time step needs, and
+            more from where loads and curvature turn out to need them.
         held: The plate's pose is given at every step instead of following from its inertia.
-        tolerance: Maximum scaled row.
+        tolerance: Maximum scaled row; at short steps what rounding leaves, if that is more.
 
     Raises:
         RodError: No robot, or a value out of its range.
@@ -108,15 +109,26 @@ class RobotDynamics:
         self.tolerance = tolerance
         self.time = 0.0
         self._formula = bdf_alpha(dt, alpha)
-        self.segments, self.steps = _discretisation(robot, self._formula, alpha, steps, segments)
+        cut = _discretisation(robot, self._formula, alpha, steps, segments)
+        self._prescribed = segments is not None
         self._library = dynamics_library()
         self._q = robot.home_q
         self._base = np.eye(4)
         self._placed: tuple[bytes, bytes] | None = None
         self._lengths = CommandRates(rod_lengths(robot, self._q))
         self._young = 0  # instants since the last restart
-        self.native_state = NativeState(robot, self.segments, self.steps, held)
+        self.native_state = NativeState(robot, *cut, held)
         self._c = self.native_state.c
+
+    @property
+    def segments(self) -> int:
+        """Of multiple shooting, now."""
+        return int(self._c.segments)
+
+    @property
+    def steps(self) -> int:
+        """Along each segment, now."""
+        return int(self._c.steps)
 
     # -- setting it up -----------------------------------------------------------------------
 
@@ -201,7 +213,7 @@ class RobotDynamics:
             ShapeError: An argument of the wrong shape or not finite.
         """
         self._set(backward_euler(self.dt) if self._young == 0 else self._formula)
-        c, before = self._c, (self._q, self._base)
+        c, before, segments = self._c, (self._q, self._base), self.segments
         kept = [list(values) for values in (c.wrench, c.p, c.q)], c.follower
         iterations = -1
         try:
@@ -212,16 +224,21 @@ class RobotDynamics:
             if pose is not None:
                 self._pose(pose)
             self._command(self._q if q is None else q, self.dt)
-            iterations = self._library.dynamic_step(
-                c, int(self._young > 1), int(self._young < 2), 8, self.tolerance
-            )
+            step, linear = self._library.dynamic_step, int(self._young > 1)
+            iterations = step(c, linear, int(self._young < 2), 8, self.tolerance)
+            while iterations < 0 and not self._prescribed and self.native_state.refine():
+                iterations = step(c, 0, 1, 8, self.tolerance)
         finally:
             if iterations < 0:
                 (self._q, self._base), ((c.wrench[:], c.p[:], c.q[:]), c.follower) = before, kept
         if iterations < 0:
+            if self.segments != segments:
+                self.native_state.cut(segments)
+            more = "more segments, " if self._prescribed else ""
             raise RodError(
                 f"robot '{self.robot.name}': no solution at t = {self.time + self.dt:.6g} s "
-                f"(residual {self._c.residual:.3g}); expected a smaller step or a slower command"
+                f"(residual {self._c.residual:.3g}); expected {more}a smaller step, or a "
+                "slower command or smaller load"
             )
         self._lengths.accept()
         self._young += 1

@@ -10,7 +10,7 @@ struct dynamic_limb {
   double back_p[3], back_R[9];       /* joint frame as seen from the rod tip */
   int free[6];                       /* directions of the joint frame that it leaves free */
   double *state, *before, *keep;     /* (segments + 1) x 13: p, quaternion, n, m; last is the tip */
-  double *nodes;                     /* (segments + 1) x 13: states along the rod, at ends */
+  double *nodes, *nodes_keep;        /* (segments*steps + 1) x 13: the same at ends of steps */
   double *blocks, *sides;            /* segments x 18 x 24 and segments x 18 */
   int *swaps;                        /* segments x 12 */
 };
@@ -76,7 +76,6 @@ static double join_segment(struct dynamic_robot *robot, struct dynamic_limb *lim
   double scale[12], defect[12], worst = 0.0;
   state_scale(limb, scale);
   memset(side, 0, 18*sizeof(double));
-  memcpy(limb->nodes + 13*(j + 1), x, 13*sizeof(double));
   if (j + 1 == robot->segments) {
     memcpy(end, x, 13*sizeof(double));
   } else {
@@ -104,7 +103,7 @@ static double join_segment(struct dynamic_robot *robot, struct dynamic_limb *lim
 
 /* Integrate every segment of every limb, 8 limbs at a time. */
 static double run_segments(struct dynamic_robot *robot, int vary) {
-  const int segments = robot->segments;
+  const int segments = robot->segments, steps = robot->steps;
   double worst = 0.0;
   ++*(vary ? &robot->variations : &robot->runs);
   for (int first = 0; first < robot->limbs; first += WIDTH) {
@@ -116,18 +115,23 @@ static double run_segments(struct dynamic_robot *robot, int vary) {
         const double *state = robot->limb[first + (lane < count ? lane : 0)].state + 13*j;
         for (int c = 0; c < 13; ++c) x[c][lane] = state[c];
       }
-      dynamic_run(group, &robot->formula, j, segments, robot->steps, vary, x);
+      for (int step = j*steps; step < (j + 1)*steps; ++step) {
+        dynamic_run(group, &robot->formula, step, segments*steps, vary, x);
+        for (int lane = 0; lane < count; ++lane)
+          for (int c = 0; c < 13; ++c)
+            robot->limb[first + lane].nodes[13*(step + 1) + c] = x[c][lane];
+      }
       for (int lane = 0; lane < count; ++lane) {
         struct dynamic_limb *limb = robot->limb + first + lane;
         const int known = j == 0 ? 6 : 0;
-        double end[13], scale[12];
+        const double *end = limb->nodes + 13*(j + 1)*steps;
+        double scale[12];
         lanes y[24];
-        for (int c = 0; c < 13; ++c) end[c] = x[c][lane];
         if (vary) {
           state_scale(limb, scale);
           memset(y, 0, sizeof y);
           for (int c = known; c < 12; ++c) y[12*((c - known)/8) + c][(c - known) % 8] = scale[c];
-          dynamic_vary(group, lane, &robot->formula, j, segments, robot->steps, 12 - known, y);
+          dynamic_vary(group, lane, &robot->formula, j, segments, steps, 12 - known, y);
         }
         const double defect = join_segment(robot, limb, j, end, vary ? y : 0);
         if (!(defect <= worst)) worst = defect;

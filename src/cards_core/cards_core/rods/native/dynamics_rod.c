@@ -138,33 +138,29 @@ INLINE void renormalise8(lanes *q) {
   for (int c = 0; c < 4; ++c) q[c] *= g;
 }
 
-/* All rods of a group along segment j of `segments`: x from its start to its end. */
+/* All rods of a group along one of `steps` steps: x from its start to its end. */
 static void dynamic_run(const struct dynamic_group *rod, const struct dynamic_formula *formula,
-                        int j, int segments, int steps, int variation, lanes *x0) {
+                        int step, int steps, int variation, lanes *x0) {
   lanes x[13], k[STAGES][13], a;
-  for (int step = 0; step < steps; ++step) {
-    const int first = STAGES*(j*steps + step);
-    const double before = j*steps + step, share = 1.0/(segments*steps);
-    struct point8 *point = rod->points + first;
-    struct dynamic_stage *stage = rod->stages + first;
+  struct point8 *point = rod->points + STAGES*step;
+  struct dynamic_stage *stage = rod->stages + STAGES*step;
 #define STAGE(i, sum) \
-  a = rod->speed*(1.0 - share*(before + NODE[i])); \
+  a = rod->speed*(1.0 - (step + NODE[i])/steps); \
   for (int c = 0; c < 13; ++c) x[c] = x0[c] + (sum); \
   dynamic_rate(rod, formula, variation, &a, x, point + i, k[i], stage + i);
-    STAGE(0, 0.0)
-    STAGE(1, RK1(k, c))
-    STAGE(2, RK2(k, c))
-    STAGE(3, RK3(k, c))
-    STAGE(4, RK4(k, c))
-    STAGE(5, RK5(k, c))
-    STAGE(6, RK6(k, c))
-    STAGE(7, RK7(k, c))
-    STAGE(8, RK8(k, c))
-    STAGE(9, RK9(k, c))
-    STAGE(10, RK10(k, c))
-    STAGE(11, RK11(k, c))
+  STAGE(0, 0.0)
+  STAGE(1, RK1(k, c))
+  STAGE(2, RK2(k, c))
+  STAGE(3, RK3(k, c))
+  STAGE(4, RK4(k, c))
+  STAGE(5, RK5(k, c))
+  STAGE(6, RK6(k, c))
+  STAGE(7, RK7(k, c))
+  STAGE(8, RK8(k, c))
+  STAGE(9, RK9(k, c))
+  STAGE(10, RK10(k, c))
+  STAGE(11, RK11(k, c))
 #undef STAGE
-    for (int c = 0; c < 13; ++c) x0[c] += RK_STEP(k, c);
-    renormalise8(x0 + 3);
-  }
+  for (int c = 0; c < 13; ++c) x0[c] += RK_STEP(k, c);
+  renormalise8(x0 + 3);
 }

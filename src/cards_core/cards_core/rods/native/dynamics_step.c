@@ -29,7 +29,10 @@ static void keep_unknowns(struct dynamic_robot *robot, int restore) {
   const size_t size = 13*(robot->segments + 1)*sizeof(double);
   for (int l = 0; l < robot->limbs; ++l) {
     struct dynamic_limb *limb = robot->limb + l;
+    const size_t nodes = 13*(robot->segments*robot->steps + 1)*sizeof(double);
     memcpy(restore ? limb->state : limb->keep, restore ? limb->keep : limb->state, size);
+    memcpy(restore ? limb->nodes : limb->nodes_keep, restore ? limb->nodes_keep : limb->nodes,
+           nodes);
   }
   memcpy(restore ? robot->p : robot->p_keep, restore ? robot->p_keep : robot->p,
          sizeof robot->p);
@@ -67,11 +70,27 @@ static void predict(struct dynamic_robot *robot, int linear) {
   }
 }
 
+/* What rounding leaves of the rows, fourfold: inertia multiplies half an ulp of the positions by
+   c0^2 times mass. */
+static double rounding(const struct dynamic_robot *robot) {
+  double reach = 0.0, share = 0.0;
+  for (int c = 0; c < 3; ++c) reach = fmax(reach, fabs(robot->p[c]));
+  for (int l = 0; l < robot->limbs; ++l) {
+    const struct dynamic_limb *limb = robot->limb + l;
+    for (int c = 0; c < 3; ++c) reach = fmax(reach, fabs(limb->start_p[c]));
+    reach = fmax(reach, limb->length);
+    share = fmax(share, limb->mass*limb->length/limb->scale_force);
+  }
+  if (!robot->held) share += robot->mass/robot->scale_force;
+  return 4.5e-16*robot->formula.lambda*reach*share;
+}
+
 /* Newton; the blocks of earlier instants serve as long as they bring the residual down fourfold.
    Returns the iterations, or -1. */
 static int newton(struct dynamic_robot *robot, int limit, double tolerance) {
   double balance[6], last = INFINITY;
   int fresh = 0;
+  tolerance = fmax(tolerance, rounding(robot));
   for (int iteration = 0; iteration < limit; ++iteration) {
     if (!robot->factored) {
       robot->factored = dynamic_rows(robot, 1, balance);
@@ -145,7 +164,7 @@ void dynamic_fill(struct dynamic_robot *robot) {
   for (int j = 0; j < robot->segments; ++j) {
     run_segments(robot, 0);
     for (int l = 0; l < robot->limbs; ++l)
-      memcpy(robot->limb[l].state + 13*(j + 1), robot->limb[l].nodes + 13*(j + 1),
+      memcpy(robot->limb[l].state + 13*(j + 1), robot->limb[l].nodes + 13*(j + 1)*robot->steps,
              13*sizeof(double));
   }
 }
