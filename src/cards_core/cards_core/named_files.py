@@ -8,7 +8,8 @@ copies it. So a file that it names has to lie
 - in a folder of the model path: `model_folders` and ``GZ_SIM_RESOURCE_PATH``, for an import also
   ``ROS_PACKAGE_PATH`` and ``share`` of ``AMENT_PREFIX_PATH``,
 - in the folder of the model or package that its URI names, if that folder is marked as one,
-- or in one that the user named.
+- in one that the user named,
+- or, for an import, where a relative name leads without links, if it is of the format's kinds.
 
 Links are followed first: what counts is where the file is. What a user names on the command line
 or a program in a call is not confined.
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -45,6 +47,9 @@ CHECKOUT = ".git"
 
 LONGEST_SHOWN = 60
 """Characters of a name in a message."""
+
+LARGEST_FOLLOWED = 256 * 1024 * 1024
+"""Longest file that a relative name may lead to outside of a package, [bytes]."""
 
 UPWARDS = 4
 """How far above a description the folder of its package may be."""
@@ -93,11 +98,13 @@ class Confinement:
         top: Of the description's own model or package, resolved.
         others: Further ones, resolved.
         packages: Folders that the user gave for the names of packages.
+        kinds: Endings of files that a relative name may lead to wherever they are, in lower case.
     """
 
     top: Path
     others: tuple[Path, ...]
     packages: Mapping[str, Path] = field(default_factory=dict)
+    kinds: frozenset[str] = frozenset()
 
     def holds(self, path: Path, named: Path | None = None) -> bool:
         """Return whether a file lies in one of them, links followed.
@@ -116,10 +123,35 @@ class Confinement:
             return False
         return any(found.is_relative_to(folder) for folder in (self.top, *self.others))
 
+    def follows(self, folder: Path, name: str) -> bool:
+        """Return whether a relative name leads to a file of `kinds`, without links on its way.
+
+        The file is a regular one of at most `LARGEST_FOLLOWED` bytes, or there is none.
+
+        Args:
+            folder: That the name is relative to.
+            name: As a description says it.
+        """
+        if os.path.isabs(name) or Path(name).suffix.lower() not in self.kinds:
+            return False
+        try:
+            file = Path(os.path.normpath(folder.resolve() / name))
+            if (folder / name).resolve() != file:
+                return False
+            found = file.stat()
+        except FileNotFoundError:
+            return True
+        except (OSError, ValueError, RuntimeError):
+            return False
+        return stat.S_ISREG(found.st_mode) and found.st_size <= LARGEST_FOLLOWED
+
     @property
     def expected(self) -> str:
         """What would be right, for an error about a file that they do not hold."""
-        return f"a file in '{self.top}', or in a folder of {MODEL_PATH} or {RESOURCE_PATH}"
+        relative = f"a relative path without links to {'/'.join(sorted(self.kinds))} of at most "
+        relative += f"{LARGEST_FOLLOWED >> 20} MiB, or "
+        place = f"a file in '{self.top}', or in a folder of {MODEL_PATH} or {RESOURCE_PATH}"
+        return relative + place if self.kinds else place
 
 
 def confinement(folder: Path) -> Confinement:
@@ -131,11 +163,14 @@ def confinement(folder: Path) -> Confinement:
     return Confinement(_top(folder.resolve(), MARKS), _resolved(resource_folders()))
 
 
-def import_confinement(folder: Path, packages: Mapping[str, Path] | None = None) -> Confinement:
+def import_confinement(
+    folder: Path, kinds: Iterable[str] = (), packages: Mapping[str, Path] | None = None
+) -> Confinement:
     """Return where files may lie that an import reads or copies.
 
     Args:
         folder: Of the description.
+        kinds: Endings of files that a relative name may lead to, see `Confinement.follows`.
         packages: Name of a package to its folder, as the user gave them.
     """
     given = dict(packages or {})
@@ -146,7 +181,7 @@ def import_confinement(folder: Path, packages: Mapping[str, Path] | None = None)
         *given.values(),
     ]
     top = _top(folder.resolve(), (*MARKS, CHECKOUT))
-    return Confinement(top, _resolved(others), given)
+    return Confinement(top, _resolved(others), given, frozenset(kinds))
 
 
 def outside(named: str, file: Path, of: str) -> str:

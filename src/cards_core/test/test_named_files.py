@@ -214,8 +214,11 @@ def test_uris_that_are_searched_upwards_are_confined(place):
     assert mesh_path("package://[/in.stl", source) == place / "in.stl"  # no address, but a name
 
 
-@pytest.mark.parametrize("uri", OUTSIDE)
+@pytest.mark.parametrize("uri", [*OUTSIDE[1:], "linked/out.stl", "deep/../private/out.stl"])
 def test_an_import_copies_nothing_from_outside(place, uri):
+    (place / "linked").symlink_to(place.parents[1] / "private")
+    (place.parents[1] / "b").mkdir()
+    (place / "deep").symlink_to(place.parents[1] / "b")
     named = outside(place, uri)
     with pytest.raises(DescriptionError) as caught:
         urdf(place, named)
@@ -273,12 +276,52 @@ def test_packages_whose_files_are_links(place, monkeypatch):
     assert urdf(place, "package://hand/a.stl") == [str(source / "a.stl")]
 
 
-def test_structures_are_confined(place):
-    (place.parents[1] / "private" / "part.yaml").write_text("nodes: {a: [0, 0, 0]}\n")
+@pytest.mark.parametrize("name", ["{private}/part.yaml", "link.yaml", "../../private/part.txt"])
+def test_structures_are_confined(place, name):
+    private = place.parents[1] / "private"
+    for part in ("part.yaml", "part.txt"):
+        (private / part).write_text("nodes: {a: [0, 0, 0]}\n")
+    (place / "link.yaml").symlink_to(private / "part.yaml")
     file = place / "structure.yaml"
-    file.write_text("substructures:\n  one:\n    path: ../../private/part.yaml\n")
+    text = "substructures:\n  one:\n    path: "
+    file.write_text(text + name.format(private=private))
     with pytest.raises(DescriptionError, match=r"structure\.yaml:3.*outside of the structure"):
         assemble(file)
+    file.write_text(f"{text}../../private/part.yaml\n")
+    assert [part.name for part in assemble(file).root.parts] == ["one"]
+
+
+def test_an_import_follows_relative_names_of_its_kinds(place, monkeypatch):
+    private = place.parents[1] / "private"
+    name, out = "../../private/out.stl", private / "out.stl"
+    assert urdf(place, name) == [str(out)]
+    (place / "model.sdf").write_text(sdf(name, "1.6"))
+    assert import_cardsflow(place).robot.links[0].visuals[0].geometry.uri == str(out)
+    allowed = import_confinement(place, (".stl",))
+    assert allowed.follows(place, "../../private/OUT.STL")  # there is none
+    assert not import_confinement(place).follows(place, name)
+    assert not confinement(place).follows(place, name)
+    (private / "folder.stl").mkdir()
+    (private / "link.stl").symlink_to("out.stl")
+    (private / "circle.stl").symlink_to("circle.stl")
+    os.mkfifo(private / "pipe.stl")
+    for other in (
+        str(out), "../../private/out.txt", "../../private/out", "../../private/folder.stl",
+        "../../private/link.stl", "../../private/circle.stl", "../../private/pipe.stl",
+        "../../private/a\0.stl", f"../{'a' * 5000}.stl", "",
+    ):  # fmt: skip
+        assert not allowed.follows(place, other), other
+    monkeypatch.setattr("cards_core.named_files.LARGEST_FOLLOWED", len(STL) - 1)
+    assert not allowed.follows(place, name)
+    with pytest.raises(DescriptionError, match="outside of the package"):
+        urdf(place, name)
+
+
+def test_a_folder_that_is_reached_by_a_link_is_followed_from(place, tmp_path):
+    (tmp_path / "home").symlink_to(place.parent)
+    assert import_confinement(place, (".stl",)).follows(
+        tmp_path / "home" / "arm", "../../private/out.stl"
+    )
 
 
 def test_circles_of_links_and_what_is_no_path(place):
@@ -492,8 +535,9 @@ def test_a_path_of_a_part_that_is_too_long(place):
         assemble(file)
 
 
-@pytest.mark.parametrize("row", ["../../private,b_bodies.xml,b_cables.xml", ".,c.xml,{secret}"])
+@pytest.mark.parametrize("row", ["linked,b_bodies.xml,b_cables.xml", ".,c.xml,{secret}"])
 def test_lists_of_models_are_confined(place, secret, row):
+    (place / "linked").symlink_to(secret.parent)
     for name in ("b_bodies.xml", "b_cables.xml"):
         (secret.parent / name).write_text("<a/>")
     (place / "c.xml").write_text("<a/>")
@@ -501,8 +545,10 @@ def test_lists_of_models_are_confined(place, secret, row):
     (place / "my_list.csv").write_text(f"one,.,c.xml,c.xml\ntwo,{row},,\n")
     with pytest.raises(DescriptionError, match=r"my_list\.csv:2.*outside of the folder"):
         find_models(place)
-    (place / "my_list.csv").write_text("one,.,c.xml,c.xml\n")
-    assert [item.problem for item in find_models(place)] == [""]
+    (place / "my_list.csv").write_text(
+        "one,.,c.xml,c.xml\ntwo,../../private,b_bodies.xml,b_cables.xml\n"
+    )
+    assert [item.problem for item in find_models(place)] == ["", ""]
 
 
 def test_a_place_is_said_once(place):

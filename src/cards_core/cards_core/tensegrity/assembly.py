@@ -7,13 +7,13 @@ then per part scale, offset and translation; then builders, nodes, pairs and bon
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from cards_core.named_files import Confinement, confinement, outside
+from cards_core.named_files import Confinement, import_confinement, outside
 from cards_core.names import EXPECTED, name_problem
 from cards_core.tensegrity.builders import Builder, nasa_defaults, read_builders
 from cards_core.tensegrity.mating import mate
@@ -39,8 +39,8 @@ OWN_KEYS = (
 )
 PART_KEYS = ("path", "rotation", "translation", "scale", "offset")
 
-TOOLKIT_FOLDER = "YamlStructures"
-"""Of NASA's toolkit: its structures name parts in one another's folders within it."""
+KINDS = (".yaml", ".yml")
+"""Endings of structure files, which name parts in one another's folders."""
 
 DEPTH = 20
 """Most files within one another."""
@@ -84,7 +84,7 @@ def assemble(path: Path, *, length: str = "cm") -> Assembly:
     Raises:
         DescriptionError: A file cannot be read or understood; with file and line.
     """
-    reader = _Reader(length, _allowed(path))
+    reader = _Reader(length, import_confinement(path.parent, KINDS))
     top = reader.document(path)
     convention = reader.convention(top)
     if not top.has("format"):
@@ -100,13 +100,6 @@ def assemble(path: Path, *, length: str = "cm") -> Assembly:
     description = top["description"].text() if top.has("description") else ""
     builders = _last_of_each(reader.builders)
     return Assembly(root, builders, name, description, clearance, tuple(reader.documents))
-
-
-def _allowed(path: Path) -> Confinement:
-    """Return where parts may lie; structures of the toolkit name each other's folders."""
-    allowed = confinement(path.parent)
-    shared = [above for above in path.resolve().parents if above.name == TOOLKIT_FOLDER]
-    return replace(allowed, others=(*allowed.others, *shared))
 
 
 def _last_of_each(builders: list[Builder]) -> list[Builder]:
@@ -211,7 +204,9 @@ class _Reader:
             raise entry["path"].error(
                 f"'{source}' is no file", f"a structure file, relative to '{path.parent}'"
             )
-        if not self.allowed.holds(source):
+        if not (
+            self.allowed.holds(source) or self.allowed.follows(path.parent, entry["path"].text())
+        ):
             raise entry["path"].error(
                 outside(str(source), source, "the structure's folder"),
                 self.allowed.expected,

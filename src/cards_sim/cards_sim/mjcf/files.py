@@ -20,6 +20,7 @@ import mujoco
 
 from cards_core.checks import LARGEST
 from cards_core.errors import CardsError, DescriptionError
+from cards_core.formats.imports.meshes import SUFFIXES
 from cards_core.formats.imports.next_command import refuse_cad, wrong_root
 from cards_core.formats.xml_lines import XmlElement, parse_xml, shorten
 from cards_core.named_files import Confinement, import_confinement
@@ -187,7 +188,7 @@ class _Reading:
                 source=str(path),
                 expected=f"the same file as {shorten(path.stem)}.xml in this folder",
             )
-        allowed = import_confinement(path.resolve().parent)
+        allowed = import_confinement(path.resolve().parent, _KINDS)
         source, done = _included(path, main, allowed)
         count = len(source.roots)
         for element, file in _named_files(source, allowed):
@@ -277,6 +278,9 @@ def _named_files(source: MjcfSource, allowed: Confinement) -> Iterator[tuple[Xml
                 yield element, _opened(element, folder, "", name, allowed)
 
 
+_KINDS = (".xml", ".png", ".skn", *SUFFIXES)
+"""Endings of files that a model includes: models, textures and height fields, skins, meshes."""
+
 _FOLDERS = ("meshdir", "texturedir", "assetdir")
 
 _SIDES = ("fileright", "fileleft", "fileup", "filedown", "filefront", "fileback")
@@ -318,7 +322,8 @@ def _opened(
     path = folder / directory / name
     file = Path(os.path.normpath(path))
     # the path before this too: whoever reads it otherwise follows links first
-    if "\0" not in name and not (allowed.holds(file) and allowed.holds(path)):
+    held = allowed.holds(file) and allowed.holds(path)
+    if "\0" not in name and not (held or allowed.follows(folder, os.path.join(directory, name))):
         raise element.error(f"'{shown}' is outside of the model's package", allowed.expected)
     if _waits(file):
         raise element.error(f"'{shown}' is a pipe or a device", "a regular file")

@@ -47,20 +47,27 @@ def model(folder, assets, *, compiler="", body=""):
 @pytest.mark.parametrize(
     ("asset", "compiler"),
     [
-        ('<mesh name="m" file="../../private/out.obj"/>', ""),
+        ('<mesh name="m" file="../../private/out.txt"/>', ""),
         ('<mesh name="m" file="{private}/out.obj"/>', ""),
         ('<mesh name="m" file="link.obj"/>', ""),
-        ('<mesh name="m" file="out.obj"/>', 'meshdir="../../private"'),
+        ('<mesh name="m" file="linked/out.obj"/>', ""),
+        ('<mesh name="m" file="out.txt"/>', 'meshdir="../../private"'),
+        ('<mesh name="m" file="../../private/out.obj"/>', 'meshdir="linked/.."'),
+        ('<mesh name="m" file="../../private/pipe.obj"/>', ""),
+        ('<mesh name="m" file="../../private/folder.obj"/>', ""),
         ('<mesh name="m" file="out.obj"/>', 'assetdir="{private}"'),
-        ('<hfield name="h" size="1 1 1 1" file="../../private/h.png"/>', ""),
-        ('<texture name="t" type="2d" file="../../private/t.png"/>', ""),
-        ('<texture name="t" type="cube" fileup="../../private/t.png"/>', ""),
-        ('<skin name="s" file="../../private/s.skn"/>', ""),
-        ('<model name="x" file="../../private/x.xml"/>', ""),
+        ('<hfield name="h" size="1 1 1 1" file="../../private/h.txt"/>', ""),
+        ('<texture name="t" type="2d" file="../../private/t.txt"/>', ""),
+        ('<texture name="t" type="cube" fileup="../../private/t.txt"/>', ""),
+        ('<skin name="s" file="../../private/s.txt"/>', ""),
+        ('<model name="x" file="../../private/x.txt"/>', ""),
     ],
 )
 def test_assets_outside_are_refused_with_their_line(place, asset, compiler):
     private = place.parents[1] / "private"
+    (place / "linked").symlink_to(private)
+    (private / "folder.obj").mkdir()
+    os.mkfifo(private / "pipe.obj")
     file = model(place, asset.format(private=private), compiler=compiler.format(private=private))
     with pytest.raises(DescriptionError) as caught:
         read_source(file)
@@ -69,14 +76,40 @@ def test_assets_outside_are_refused_with_their_line(place, asset, compiler):
     assert f"a file in '{place}'" in str(caught.value)
 
 
+def test_relative_names_of_its_own_kinds_are_followed(place):
+    """As in an archive or a wheel, which has no mark of a package."""
+    shared = place.parent / "shared"
+    shared.mkdir()
+    (shared / "a.obj").write_text(TETRAHEDRON)
+    (shared / "floor.xml").write_text(
+        '<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/></worldbody></mujoco>'
+    )
+    (shared / "hand.xml").write_text(
+        '<mujoco><asset><mesh name="h" file="../shared/a.obj"/></asset><worldbody>'
+        '<body name="hand"><geom type="mesh" mesh="h"/></body></worldbody></mujoco>'
+    )
+    assets = '<mesh name="m" file="a.obj"/><model name="x" file="../shared/hand.xml"/>'
+    body = (
+        '<include file="..\\shared\\floor.xml"/><worldbody><body name="b"><joint/>'
+        '<geom type="mesh" mesh="m"/><attach model="x" body="hand" prefix="x"/></body></worldbody>'
+    )
+    links = import_mjcf(
+        model(place, assets, compiler='meshdir="../shared"', body=body)
+    ).robot.links
+    assert {"surroundings", "b", "xhand"} <= {link.name for link in links}
+    # what is not there is missing, and not outside
+    with pytest.raises(DescriptionError, match=r"arm\.xml:.*[Nn]o such file"):
+        import_mjcf(model(place, "", body='<include file="../shared/none.xml"/>'))
+
+
 def test_includes_and_attached_models_outside_are_refused(place):
-    (place.parents[1] / "private" / "x.xml").write_text("<mujoco/>")
-    file = model(place, "", body='<include file="../../private/x.xml"/>')
+    (place.parents[1] / "private" / "x.txt").write_text("<mujoco/>")
+    file = model(place, "", body='<include file="../../private/x.txt"/>')
     with pytest.raises(DescriptionError, match=r"arm\.xml:6.*outside of the model's package"):
         read_source(file)
     # what an attached model names counts too
     (place / "part.xml").write_text(
-        '<mujoco><asset>\n<mesh name="m" file="../../private/out.obj"/></asset></mujoco>'
+        '<mujoco><asset>\n<mesh name="m" file="../../private/out.txt"/></asset></mujoco>'
     )
     with pytest.raises(DescriptionError, match=r"part\.xml:2.*outside of the model's package"):
         read_source(model(place, '<model name="x" file="part.xml"/>'))
@@ -110,12 +143,12 @@ def test_assets_of_the_checkout_are_read(place):
 @pytest.mark.parametrize(
     ("asset", "compiler"),
     [
-        ('<mesh name="m" file="..\\..\\private\\out.obj"/>', ""),
-        ('<mesh name="m" file="out.obj"/>', 'meshdir="..\\..\\private\\"'),
-        ('<mesh name="m" file="out.obj"/>', 'assetdir="assets\\..\\..\\..\\private"'),
-        ('<hfield name="h" size="1 1 1 1" file="..\\../private/h.png"/>', ""),
-        ('<texture name="t" type="cube" fileup="..\\..\\private\\t.png"/>', ""),
-        ('<model name="x" file="..\\..\\private\\x.xml"/>', ""),
+        ('<mesh name="m" file="..\\..\\private\\out.txt"/>', ""),
+        ('<mesh name="m" file="out.txt"/>', 'meshdir="..\\..\\private\\"'),
+        ('<mesh name="m" file="out.txt"/>', 'assetdir="assets\\..\\..\\..\\private"'),
+        ('<hfield name="h" size="1 1 1 1" file="..\\../private/h.txt"/>', ""),
+        ('<texture name="t" type="cube" fileup="..\\..\\private\\t.txt"/>', ""),
+        ('<model name="x" file="..\\..\\private\\x.txt"/>', ""),
         # MuJoCo takes x/.. out as text, the system follows the link x first
         ('<mesh name="m" file="deep/../../../private/out.obj"/>', ""),
         ('<mesh name="m" file="../../private/out.obj"/>', 'meshdir="deep/.."'),
@@ -127,8 +160,8 @@ def test_what_mujoco_opens_counts(place, asset, compiler):
     (place / "deep").symlink_to("a/b/c")
     (place / "away").symlink_to("a/b/c")
     # files of these names, for a reader that takes backslashes for letters
-    (place / "..\\..\\private\\out.obj").write_text(TETRAHEDRON)
-    (place / "..\\..\\private\\x.xml").write_text("<mujoco/>")
+    (place / "..\\..\\private\\out.txt").write_text(TETRAHEDRON)
+    (place / "..\\..\\private\\x.txt").write_text("<mujoco/>")
     file = model(place, asset, compiler=compiler)
     with pytest.raises(DescriptionError, match=r"is outside of the model's package") as caught:
         read_source(file)
@@ -136,9 +169,9 @@ def test_what_mujoco_opens_counts(place, asset, compiler):
 
 
 def test_an_include_with_backslashes_is_the_file_that_mujoco_opens(place):
-    (place.parents[1] / "private" / "x.xml").write_text("<mujocoinclude/>")
-    (place / "..\\..\\private\\x.xml").write_text("<mujocoinclude/>")
-    file = model(place, "", body='<include file="..\\..\\private\\x.xml"/>')
+    (place.parents[1] / "private" / "x.txt").write_text("<mujocoinclude/>")
+    (place / "..\\..\\private\\x.txt").write_text("<mujocoinclude/>")
+    file = model(place, "", body='<include file="..\\..\\private\\x.txt"/>')
     with pytest.raises(DescriptionError, match=r"arm\.xml:6.*outside of the model's package"):
         read_source(file)
     (place / "assets" / "in.xml").write_text(f"<mujocoinclude>{BODY}</mujocoinclude>")

@@ -24,7 +24,7 @@ from cards_core.formats.imports.finishing import (
     finish,
 )
 from cards_core.formats.imports.masses import InertiaPoint, restate_about_com
-from cards_core.formats.imports.meshes import FoundMeshes
+from cards_core.formats.imports.meshes import SUFFIXES, FoundMeshes
 from cards_core.formats.imports.model import ImportedModel
 from cards_core.formats.imports.next_command import refuse_cad
 from cards_core.formats.imports.sdf_tree import add, read_tree, take_inertias
@@ -76,7 +76,7 @@ def import_cardsflow(
     root = parse_xml(file)
     check_version(root)
     folder = file.resolve().parent
-    meshes = FoundMeshes(folder, import_confinement(folder, packages))
+    meshes = FoundMeshes(folder, import_confinement(folder, SUFFIXES, packages))
     upgrade = Upgrade(findings, meshes)
     upgrade.run(root)
     element = _model(root, model)

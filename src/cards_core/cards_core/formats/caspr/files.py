@@ -10,6 +10,7 @@ exact name does not exist.
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -219,7 +220,7 @@ def _row(path: Path, line: int, cells: list[str]) -> ModelRow:
     name, folder = cells[0], cells[1].replace("\\", "/").strip("/")
     starts = (path.parent, path.parent / path.name[: -len("_list.csv")])
     found: list[Path | None] = []
-    allowed = import_confinement(path.resolve().parent)
+    allowed = import_confinement(path.resolve().parent, (".xml",))
     for start in starts:
         directory = existing_path(start / folder)
         if directory is None or not directory.is_dir():
@@ -229,12 +230,14 @@ def _row(path: Path, line: int, cells: list[str]) -> ModelRow:
             for cell in (cells[2:] + [""] * 4)[:4]
         ]
         for file in found:
-            if file is not None and not allowed.holds(file):
+            if file is None or allowed.holds(file):
+                continue
+            if not allowed.follows(path.parent, os.path.relpath(file, path.parent)):
                 raise DescriptionError(
                     outside(str(file), file, "the folder of the list"),
                     source=str(path),
                     line=line,
-                    expected=f"a file in '{allowed.top}'",
+                    expected=allowed.expected,
                 )
         if found[0] is not None and found[1] is not None:
             files = CasprFiles(_stem(found[0]), found[0], found[1], found[2], found[3])

@@ -45,7 +45,8 @@ def find_mesh(element: XmlElement, uri: str, folder: Path, allowed: Confinement)
         element: Element that names it, for messages.
         uri: As written.
         folder: Folder of the file that names it.
-        allowed: Where it may lie; so may a file of a package NAME beside those.
+        allowed: Where it may lie; so may a file of a package NAME beside those, and what a plain
+            path leads to that it follows.
 
     Raises:
         DescriptionError: The file is there, but where an import copies nothing from.
@@ -65,7 +66,7 @@ def find_mesh(element: XmlElement, uri: str, folder: Path, allowed: Confinement)
             found = candidate.resolve()
         except OSError:
             continue
-        if allowed.holds(found, package):
+        if allowed.holds(found, package) or (not separator and allowed.follows(folder, rest)):
             return found
         elsewhere = elsewhere or found
     if elsewhere is not None:
@@ -164,7 +165,7 @@ class FoundMeshes:
         """
         allowed = self.allowed
         if folder != self.folder:  # of an included model
-            allowed = import_confinement(folder, allowed.packages)
+            allowed = import_confinement(folder, SUFFIXES, allowed.packages)
         for mesh in root.iter("mesh"):
             assert isinstance(mesh, XmlElement)
             for child in mesh.children("uri"):

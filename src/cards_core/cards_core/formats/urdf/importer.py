@@ -23,7 +23,7 @@ from cards_core.formats.imports.marked_frames import (
 )
 from cards_core.formats.imports.masses import InertiaPoint, restate_about_com
 from cards_core.formats.imports.massless import Merged, merge_massless
-from cards_core.formats.imports.meshes import FoundMeshes
+from cards_core.formats.imports.meshes import SUFFIXES, FoundMeshes
 from cards_core.formats.imports.model import ImportedModel
 from cards_core.formats.imports.next_command import refuse_cad
 from cards_core.formats.imports.sdf_tree import add, add_plugin, read_tree, take_inertias
@@ -85,7 +85,7 @@ def import_urdf(
     blocks = GazeboBlocks(findings)
     blocks.read(root)
     near = Path(folder) if folder is not None else file.resolve().parent
-    meshes = FoundMeshes(near, import_confinement(near, packages))
+    meshes = FoundMeshes(near, import_confinement(near, SUFFIXES, packages))
     reader = UrdfReader(findings, blocks, meshes, mimic)
     sdf = reader.convert(root)
     model = required(sdf, "model")
