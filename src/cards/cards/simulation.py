@@ -38,6 +38,7 @@ from cards_rods.rod_simulation import LOG_NAME, RodSimulation
 from cards_rods.run_folder import load_log
 from cards_rods.summary import RodRun
 from cards_sim.build import build_host, build_world_host
+from cards_sim.free_bodies import Integration
 from cards_sim.host import SimulatorHost, WorldHost
 
 
@@ -51,6 +52,7 @@ def muscle_simulator(
     terrain: str | None = None,
     command_timeout: float | None = None,
     decay_time: float | None = None,
+    integrator: Integration | None = None,
 ) -> SimulatorHost:
     """Return a simulated robot with muscles: MuJoCo moves the links, the muscles pull them.
 
@@ -72,6 +74,9 @@ def muscle_simulator(
             (`cards_core.robot.terrain`).
         command_timeout: Time without a command after which tensions go to their least, [s].
         decay_time: How long they take, [s].
+        integrator: MuJoCo's ``Euler``, ``implicit`` or ``implicitfast``, or ``midpoint``: Euler
+            with free bodies that keep momentum and energy as they tumble
+            (`cards_sim.free_bodies`).
 
     What is None is as in ``config/`` for a shipped robot, else 1 ms, 0.1 s and 0 s.
 
@@ -86,6 +91,7 @@ def muscle_simulator(
         "terrain": terrain,
         "command_timeout": command_timeout,
         "decay_time": decay_time,
+        "integrator": integrator,
     }
     chosen = shipped_parameters(robot, "simulator")
     chosen |= {name: value for name, value in given.items() if value is not None}

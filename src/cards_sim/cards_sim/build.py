@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from cards_core.errors import CardsError
 from cards_core.formats import load
@@ -86,7 +86,7 @@ def build_simulation(
         alone = WorldHost(host.simulator.world, {host.simulator.name: host})
         return Simulation(alone, (PlacedRobot("", host, parameters),))
     spaces = namespaces_in(world)
-    simulator = WorldSimulator(world, parameters["dt"], ground=_ground(parameters))
+    simulator = WorldSimulator(world, parameters["dt"], **_physics(parameters))
     shared = [spec for spec in general if spec.name in SEVERAL]
     passed: set[str] = set()
     placed = []
@@ -160,7 +160,7 @@ def _build_alone(
                 "flat is a plane)"
             )
         world = on_terrain(read_terrain(parameters["terrain"]), robot, world)
-    simulator = Simulator(robot, parameters["dt"], world=world, ground=_ground(parameters))
+    simulator = Simulator(robot, parameters["dt"], world=world, **_physics(parameters))
     return _build_host(simulator, parameters, own, _log_path(parameters, ""))
 
 
@@ -178,8 +178,9 @@ def _build_host(
     return host
 
 
-def _ground(parameters: ParameterStore) -> float | None:
-    return parameters["ground_height"] if parameters["ground"] else None
+def _physics(parameters: ParameterStore) -> dict[str, Any]:
+    ground = parameters["ground_height"] if parameters["ground"] else None
+    return {"ground": ground, "integrator": parameters["integrator"]}
 
 
 def _log_path(parameters: ParameterStore, namespace: str) -> Path | None:

@@ -101,6 +101,9 @@ class NativeSteps:
         counters = world.warnings
         setup.warnings, setup.stride = len(counters), counters.strides[0]
         setup.step1, setup.step2 = physics
+        free = world.free_bodies
+        if free is not None:
+            setup.turn, setup.restore, setup.free_bodies = free.turn, free.restore, free.setup
         setup.model, setup.data = simulator.model._address, data._address
         place("warned", counters)
         for name, array in (("all_q", data.qpos), ("all_qd", data.qvel)):
@@ -290,7 +293,8 @@ class _Steps(ctypes.Structure):
         *_fields(ctypes.c_long, "links", "m", "nq", "nv", "states", "published", "touching"),
         *_fields(ctypes.c_long, "coordinates", "velocities", "warnings", "stride"),
         *_fields(ctypes.c_long, "has_law", "has_bank", "has_implicit", "whole"),
-        *_fields(ctypes.c_void_p, "step1", "step2", "model", "data", "warned"),
+        *_fields(ctypes.c_void_p, "step1", "step2", "turn", "restore", "free_bodies"),
+        *_fields(ctypes.c_void_p, "model", "data", "warned"),
         *_fields(ctypes.c_void_p, "all_q", "all_qd", "last_q", "last_qd", "q", "qd", "sensed"),
         *_fields(ctypes.c_void_p, "twists", "poses", "applied", "tensions", "last_tensions"),
         *_fields(ctypes.c_void_p, "last_actuators"),

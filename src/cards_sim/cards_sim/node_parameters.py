@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from cards_core.loop.host import host_parameters, impedance_gains, initial_positions
 from cards_core.parameters.declaration import Parameter
 from cards_core.robot.model import Robot
+from cards_sim.free_bodies import Integration
 
 TIME_STEP = Parameter("dt", 0.001, "Time step.", "s", lower=1e-6, upper=0.1)
 
@@ -26,6 +29,12 @@ def general_parameters() -> list[Parameter]:
             "'ground' of the world; empty: nothing.",
         ),
         TIME_STEP,
+        Parameter(
+            "integrator",
+            "Euler",
+            "Of MuJoCo, or midpoint: Euler with free bodies that keep momentum and energy.",
+            choices=get_args(Integration),
+        ),
         Parameter(
             "speed",
             1.0,

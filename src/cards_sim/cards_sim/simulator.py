@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, CompilationError, ShapeError
-from cards_core.formats.mjcf.writer import Integrator, merged_links
+from cards_core.formats.mjcf.writer import merged_links
 from cards_core.muscles.impedance import ImpedanceLaw
 from cards_core.muscles.system import MuscleSystem
 from cards_core.paths.contacts.of_robot import with_mesh_files
@@ -26,6 +26,7 @@ from cards_core.robot.state import RobotState
 from cards_core.robot.world import World, WorldModel, empty_world_with
 from cards_core.spatial import Pose
 from cards_core.typing import Array
+from cards_sim.free_bodies import Integration
 from cards_sim.model import at_centres_of_mass, link_at
 from cards_sim.native_steps import NativeSteps
 from cards_sim.world_simulator import WorldSimulator
@@ -43,7 +44,7 @@ class Simulator:
         dt: Time step, [s].
         world: What else there is: the robot is put into it, as ``robot.name``, where its own file
             puts it. Gravity is then the world's. None: the robot is alone.
-        integrator: See `cards_core.formats.mjcf.writer.to_mjcf`.
+        integrator: MuJoCo's, or ``midpoint``; see `cards_sim.free_bodies`.
         ground: Height of a ground plane, [m]; none if `None`.
         world_xml: Additional MJCF elements for the world.
         muscle_backend: Backend of the muscle engine.
@@ -68,7 +69,7 @@ class Simulator:
         dt: float = 1e-3,
         *,
         world: World | None = None,
-        integrator: Integrator = "Euler",
+        integrator: Integration = "Euler",
         ground: float | None = None,
         world_xml: str = "",
         muscle_backend: Literal["compiled", "numeric"] = "compiled",

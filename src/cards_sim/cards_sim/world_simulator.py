@@ -19,11 +19,12 @@ import numpy.typing as npt
 from cards_core.checks import finite_array, finite_number
 from cards_core.errors import CardsError, ShapeError, UnknownNameError
 from cards_core.formats.mjcf.scene import GRASP
-from cards_core.formats.mjcf.writer import Integrator, merged_links
+from cards_core.formats.mjcf.writer import merged_links
 from cards_core.robot.world import World
 from cards_core.spatial import Pose, matrix_quaternion
 from cards_core.typing import Array
 from cards_sim.errors import SimulationStoppedError
+from cards_sim.free_bodies import FreeBodies, Integration
 from cards_sim.model import (
     build_model,
     joint_of_coordinate,
@@ -217,7 +218,7 @@ class WorldSimulator:
     Args:
         world: The models.
         dt: Time step, [s].
-        integrator: See `cards_core.formats.mjcf.writer.to_mjcf`.
+        integrator: MuJoCo's, or ``midpoint``; see `cards_sim.free_bodies`.
         ground: Height of a ground plane beside the world's models, [m]; none if `None`.
         world_xml: Additional MJCF elements for the world.
 
@@ -228,6 +229,7 @@ class WorldSimulator:
         pullers: The robots; they join themselves.
         warnings: MuJoCo's counters.
         last: Coordinates and velocities of all models before the last step.
+        free_bodies: Turned by the midpoint rule; None with MuJoCo's integrators.
         touched: Whether contact forces are, or were just before, other than zero.
 
     Raises:
@@ -240,7 +242,7 @@ class WorldSimulator:
         world: World,
         dt: float = 1e-3,
         *,
-        integrator: Integrator = "Euler",
+        integrator: Integration = "Euler",
         ground: float | None = None,
         world_xml: str = "",
     ) -> None:
@@ -250,9 +252,15 @@ class WorldSimulator:
         self.dt = float(dt)
         self.combined = world.combined()
         self.model = build_model(
-            world, timestep=dt, integrator=integrator, ground=ground, world_xml=world_xml
+            world,
+            timestep=dt,
+            integrator="Euler" if integrator == "midpoint" else integrator,
+            ground=ground,
+            world_xml=world_xml,
         )
         self.data = mujoco.MjData(self.model)
+        self.free_bodies = FreeBodies(self.model, self.data) if integrator == "midpoint" else None
+        self._step2 = mujoco.mj_step2 if self.free_bodies is None else self.free_bodies.step2
         self.pullers: list[Puller] = []
         self._merged = merged_links(self.combined)
         self._grasps = {
@@ -371,7 +379,7 @@ class WorldSimulator:
             self._apply_pushes()
         # MuJoCo warns instead of failing; asked twice, so that the cause is found, not what
         # follows from it
-        mujoco.mj_step2(model, data)
+        self._step2(model, data)
         self._end_step()
 
     def advance(self, count: int, rows: Array | None = None) -> int:

@@ -23,6 +23,7 @@ from cards_core.robot.elements import (
     Ellipsoid,
     Inertia,
     Joint,
+    JointAxis,
     Link,
     Muscle,
     Sphere,
@@ -194,3 +195,120 @@ def test_passive_elements_add_no_energy(name):
     # what is left is the error of the integrator: it goes away with the step
     assert excess[1e-3] < 0.01 * energy[0]
     assert excess[5e-4] < 0.6 * max(excess[1e-3], 1e-9)
+
+
+# The midpoint rule ----------------------------------------------------------------------------
+
+
+def tumbling(count=12, gravity=0.0, seed=4):
+    """Return bodies of all shapes, rods and plates among them, and how they spin at 6 rad/s."""
+    rng = np.random.default_rng(seed)
+    links, spins = [], []
+    for i in range(count):
+        axes = rng.uniform(0.02, 0.2, 3) if i % 3 else np.array([1e-3, 1e-3, 0.3]) + 0.002 * i
+        square = axes**2
+        turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        tensor = 0.2 * turn @ np.diag(square.sum() - square) @ turn.T
+        com = rng.uniform(-0.1, 0.1, 3) * (i % 2)
+        links.append(Link(f"b{i}", Inertia(1.0, com, tensor)))
+        spin = rng.normal(size=3)
+        spins.append(np.r_[rng.uniform(-0.1, 0.1, 3), 6.0 * spin / np.linalg.norm(spin)])
+    joints = tuple(Joint(f"{link.name}_free", "free", WORLD, link.name) for link in links)
+    home = {f"b{i}_free": (3.0 * i, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0) for i in range(count)}
+    pull = np.array([0.0, 0.0, -gravity])
+    robot = Robot("tumbling", tuple(links), joints, (), gravity=pull, home=home)
+    return robot, np.concatenate(spins)
+
+
+def of_each_body(simulator):
+    """Spin about the centre of mass, its energy, velocity and place of the centre."""
+    state, out = simulator.state, []
+    motion = forward_kinematics(simulator.tree, state.q, state.qd)
+    for link in simulator.robot.links:
+        node, _ = simulator.tree.link_node[link.name]
+        rotation, omega = motion.rotation[node], motion.angular_velocity[node]
+        spin = rotation @ link.inertia.tensor @ rotation.T @ omega
+        place = motion.point(node, link.inertia.com)
+        velocity = motion.point_jacobian(node, link.inertia.com) @ state.qd
+        out.append((spin, 0.5 * spin @ omega, velocity, place))
+    return [np.array(column) for column in zip(*out, strict=True)]
+
+
+def test_free_bodies_keep_momentum_and_energy_by_the_midpoint_rule():
+    robot, spins = tumbling()
+    drift = {}
+    for integrator in ("midpoint", "Euler"):
+        simulator = Simulator(robot, integrator=integrator)
+        simulator.reset(qd=spins)
+        spin, energy, velocity, place = of_each_body(simulator)
+        size = np.linalg.norm(spin, axis=1)
+        worst = np.zeros(4)
+        for _ in range(120):
+            for _ in range(500):
+                simulator.step(np.zeros(0))
+            now = of_each_body(simulator)
+            way = place + simulator.time * velocity
+            found = (
+                np.abs(np.linalg.norm(now[0], axis=1) / size - 1.0).max(),
+                (np.linalg.norm(now[0] - spin, axis=1) / size).max(),
+                np.abs(now[1] / energy - 1.0).max(),
+                np.abs(now[3] - way).max(),
+            )
+            worst = np.maximum(worst, found)
+        drift[integrator] = worst
+    print(drift)
+    assert drift["midpoint"][0] < 1e-5  # inertias are written with seven digits
+    assert drift["midpoint"][1] < 6e-3  # h |w|: both ends of a step
+    assert drift["midpoint"][2] < 1e-4
+    assert drift["midpoint"][3] < 1e-9
+    assert drift["Euler"][0] > 0.02
+    assert drift["Euler"][2] > 0.02
+
+
+def test_bodies_turned_by_the_midpoint_rule_fall_as_others():
+    robot, spins = tumbling(gravity=9.81)
+    simulator = Simulator(robot, integrator="midpoint")
+    simulator.reset(qd=spins)
+    _, energy, velocity, place = of_each_body(simulator)
+    for _ in range(500):
+        simulator.step(np.zeros(0))
+    t, dt = 0.5, simulator.dt
+    way = place + t * velocity - np.array([0.0, 0.0, 0.5 * 9.81 * t * (t + dt)])
+    now = of_each_body(simulator)
+    assert np.abs(now[3] - way).max() < 1e-9
+    assert np.abs(now[1] / energy - 1.0).max() < 1e-4
+
+
+def test_the_midpoint_rule_with_muscles_and_natively():
+    """What muscles do stays internal; a native call of several steps does the same to the bit."""
+    robot = two_bodies(ACTUATORS["damped_cable"][0])
+    ends = []
+    for natively in (False, True):
+        simulator = Simulator(robot, integrator="midpoint")
+        simulator.reset(qd=SPIN)
+        before = momenta(simulator)
+        simulator.tell(np.zeros(1), np.full(1, -1, dtype=np.intp))
+        for _ in range(200):
+            if natively:
+                done = simulator.world.advance(50)
+                assert done == 50
+            else:
+                for _ in range(50):
+                    simulator.world.step()
+        ends.append(np.r_[simulator.state.q, simulator.state.qd])
+    linear, angular, _ = momenta(simulator)
+    assert np.abs(linear - before[0]).max() < 1e-12
+    assert np.abs(angular - before[1]).max() < 2e-4
+    assert np.array_equal(*ends)
+
+
+def test_a_body_that_carries_others_moves_as_mujoco_moves_it():
+    arm = Link("arm", Inertia(0.5, np.zeros(3), 1e-3 * np.eye(3)))
+    base, other = (Link(n, Inertia(1.0, np.zeros(3), 1e-2 * np.eye(3))) for n in ("base", "other"))
+    joints = (
+        Joint("base_free", "free", WORLD, "base"),
+        Joint("other_free", "free", WORLD, "other"),
+        Joint("hinge", "revolute", "base", "arm", axes=(JointAxis(np.array([0.0, 0.0, 1.0])),)),
+    )
+    robot = Robot("floating", (base, other, arm), joints, (), gravity=np.zeros(3))
+    assert Simulator(robot, integrator="midpoint").world.free_bodies.count == 1

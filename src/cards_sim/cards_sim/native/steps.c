@@ -13,6 +13,7 @@ typedef void (*kernel_t)(double *);
 typedef void (*mujoco_t)(const void *model, void *data);
 typedef long (*solve_t)(const void *);
 typedef void (*cables_t)(void *);
+typedef void (*free_t)(void *);
 
 /* A kernel: inputs and outputs in one buffer, at these places */
 typedef struct { kernel_t call; double *io; } call_t;
@@ -22,6 +23,8 @@ typedef struct {
   long has_law, has_bank, has_implicit;
   long whole;                                 /* whether the last step is, too */
   mujoco_t step1, step2;
+  free_t turn, restore;                       /* around step2, or 0 */
+  void *free_bodies;
   const void *model;
   void *data;
   const char *warned;                         /* counters, `warnings` of them, `stride` bytes apart */
@@ -253,7 +256,9 @@ long steps_advance(steps_t *s, long n) {
     memcpy(s->last_tensions, s->tensions, (size_t)s->m*sizeof(double));
     if (!act(s)) return k;
     pull(s);
+    if (s->turn) s->turn(s->free_bodies);
     s->step2(s->model, s->data);
+    if (s->restore) s->restore(s->free_bodies);
     if (warned(s)) return k + 1;
     if (k == n - 1 && !s->whole) break;
     s->step1(s->model, s->data);
