@@ -132,3 +132,40 @@ def test_no_string_on_that_side_is_shorter():
         if stays:
             assert length < tight + 5e-5
     assert stayed >= 12
+
+
+def near_round():
+    """An arm whose shortest way moves off the side on which no other minimum is left."""
+    shape = Ellipsoid(np.array([0.0535, 0.0636, 0.059]))
+    pose = Pose.from_xyz_rpy([-0.005, -0.002, -0.005], [-0.78, -0.59, -0.43])
+    side = np.array([0.143, 0.039, 0.038])
+    start, end = (-0.022, -0.015, 0.166), (0.057, 0.022, -0.137)
+    return path_robot(start, [(shape, pose, {"side": side})], end)
+
+
+@pytest.mark.parametrize("backend", ["compiled", "numeric"])
+def test_without_a_path_on_the_side_the_minimum_off_it_is_taken(backend):
+    """There are two geodesics: by shooting, this minimum and a saddle 12.6 mm longer."""
+    robot = near_round()
+    paths = GeodesicPaths(robot, backend)
+    for angle, length in ((0.285, 0.33545958), (0.305, 0.33504763), (0.36, 0.33320716)):
+        poses = pose_matrix([0.0, angle, 0.0])
+        found = lengths_and_arms(robot, paths.solve(poses), poses)[0][0]
+        assert found == pytest.approx(length, abs=1e-7)
+    assert paths.failures == 0
+
+
+def test_lengths_do_not_flicker_there():
+    """Jumps are those by which a minimum leaves the side or ends, all below half a millimetre."""
+    angles = np.arange(0.2, 0.4, 0.002)
+    robot = near_round()
+    paths = GeodesicPaths(robot)
+    lengths, arms = [], []
+    for angle in angles:
+        poses = pose_matrix([0.0, angle, 0.0])
+        length, arm = lengths_and_arms(robot, paths.solve(poses), poses)
+        lengths.append(length[0])
+        arms.append(arm[0, 4])
+    predicted = 0.001 * (np.array(arms[1:]) + arms[:-1])
+    assert np.abs(np.diff(lengths) - predicted).max() < 5e-4
+    assert paths.failures == 0

@@ -48,9 +48,9 @@ ROUNDS = 12
 SMALLEST_STRIDE = 1e-3
 """Of the continuation from a guessed path, whose ends fit the guess, to the wanted ends."""
 
-WANTED, LAST_RESORT = 3, -1
-"""Levels of paths over one surface: 2 for a minimum and 1 for the side asked for, added; a saddle
-that a guess for minima led to is taken where there is nothing else."""
+WANTED, LAST_RESORT = 4, 2
+"""Levels of paths over one surface: 3 for the side asked for and 1 for a minimum, added; a saddle
+that a guess for minima led to is taken where there is nothing else on that side."""
 
 
 @dataclass(eq=False)
@@ -138,11 +138,12 @@ class Chain:
         here = Placed(surface, np.eye(3), np.zeros(3))
         ring = is_ring(surface, obstacle.side, obstacle.inside)
         best: tuple[tuple[int, float], Geodesic] | None = None
-        only_way = len(guesses) == 1 or guesses[-1].minimum_only
+        only_way = len(guesses) == 1 or guesses[1].minimum_only
         # where a primary guess leads to a saddle there is a minimum on either side of it
         enough = sum(guess.primary for guess in guesses)
         for k, guess in enumerate(guesses):
-            if best is not None and best[0][0] == WANTED and k >= enough:
+            level = -1 if best is None else best[0][0]
+            if (level == WANTED and k >= enough) or (guess.off_side and level >= LAST_RESORT):
                 break
             geodesic, solved = None, False
             known = None if guess.minimum_only else start
@@ -166,7 +167,7 @@ class Chain:
             )
             if geodesic.length <= 0.0:
                 continue
-            level = 2 * stable + on_side
+            level = 3 * on_side + stable
             if guess.minimum_only:
                 # a winding of more than half a turn can have two conjugate points, and look stable
                 if not on_side or geodesic.angle > math.pi:

@@ -72,6 +72,7 @@ class Guess:
         estimate: Length of the whole path, [m].
         primary: Whether the shortest path may be near it; others only count where the path found
             from a primary one is no minimum.
+        off_side: Whether it is on the wrong side, for where there is no path on the right one.
         minimum_only: Whether what is found from it counts only if it is on the side asked for, of
             half a turn at most, and a minimum unless nothing else is found.
     """
@@ -81,6 +82,7 @@ class Guess:
     length: float
     estimate: float
     primary: bool = False
+    off_side: bool = False
     minimum_only: bool = False
 
 
@@ -176,9 +178,10 @@ def contact_guesses(
         Nothing if the straight line from p to q is the path, or if an end lies inside. On spheres,
         cylinders and tori, one guess. On other bodies the shortest path need not be on the side
         on which the line passes the centre: guesses that leave the line in `DIRECTIONS`
-        directions, on the side asked for; first the local minima among them, the shortest of all
-        first. Where the side point asks for the long way round there need not be a minimum: the
-        first guess is then that of the sphere, the others only count as minima.
+        directions; first, on the side asked for, the local minima among them, the shortest of all
+        first; last those off that side, for where it has no path. Where the side point asks for
+        the long way round there need not be a minimum: the first guess is then that of the
+        sphere, the others on its side only count as minima.
     """
     if lies_inside(surface, p) or lies_inside(surface, q):
         return []
@@ -310,15 +313,17 @@ def _all_round(
     first = first / max(float(np.linalg.norm(first)), 1e-12)
     second = np.cross(line, first)
     guesses: list[Guess | None] = []
+    others: list[Guess] = []
     for k in range(DIRECTIONS):
         phi = 2.0 * math.pi * k / DIRECTIONS
         u = math.cos(phi) * first + math.sin(phi) * second
-        if (k or longer_arc) and y_side is not None and float(u @ y_side) <= 0.0:
-            guesses.append(None)
-            continue
+        off_side = bool(k or longer_arc) and y_side is not None and float(u @ y_side) <= 0.0
         a, b = _tangent(y_p, u), _tangent(y_q, u)
         angle = math.atan2(float(np.linalg.norm(np.cross(a, b))), float(a @ b))
-        guesses.append(replace(_mapped(surface, ends, a, b, angle), minimum_only=longer_arc))
+        found = _mapped(surface, ends, a, b, angle)
+        guesses.append(None if off_side else replace(found, minimum_only=longer_arc))
+        if off_side:
+            others.append(replace(found, off_side=True))
     straight = float(np.linalg.norm(ends[1] - ends[0]))
     detours = [np.inf if g is None else g.estimate - straight for g in guesses]
     limit = DETOUR_RATIO * min(detours)
@@ -331,7 +336,8 @@ def _all_round(
         (chosen if lowest and detours[k] <= limit else rest).append(guess)
     chosen.sort(key=lambda guess: guess.estimate)
     rest.sort(key=lambda guess: guess.estimate)
-    return [replace(guess, primary=True) for guess in chosen] + rest
+    others.sort(key=lambda guess: guess.estimate)
+    return [replace(guess, primary=True) for guess in chosen] + rest + others
 
 
 def _tangent(y: Vector3, u: Vector3) -> Vector3:

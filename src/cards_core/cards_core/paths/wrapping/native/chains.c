@@ -50,7 +50,7 @@ static int single(const obstacle_t *o, const placed_t *placed, double *warm_star
   guess_t guess[MOST_GUESSES];
   placed_t here = HERE;
   double p[3], q[3], shortest = INFINITY;
-  int found = 0, best = LAST_RESORT;
+  int found = 0, best = -1;
   here.surface = s;
   inward(placed, p_out, p);
   inward(placed, q_out, q);
@@ -58,12 +58,13 @@ static int single(const obstacle_t *o, const placed_t *placed, double *warm_star
   warm_start[0] = 0.0;
   out->touched = 0;
   if (!count) return 1;
-  const int only_way = count == 1 || guess[count - 1].minimum_only;
+  const int only_way = count == 1 || guess[1].minimum_only;
   /* where a primary guess leads to a saddle there is a minimum on either side of it */
   int enough = 0;
-  for (int k = 0; k < count; ++k) enough += guess[k].primary;
+  for (int k = 0; k < count; ++k) enough += guess[k].primary > 0;
   for (int k = 0; k < count; ++k) {
     if (best == WANTED && k >= enough) break;
+    if (best >= LAST_RESORT && guess[k].primary == OFF_SIDE) break;
     geodesic_t g;
     int solved = 0;
     if (known && !guess[k].minimum_only && same_branch(o, p, warm_start + 1, guess[k].x)) {
@@ -79,10 +80,10 @@ static int single(const obstacle_t *o, const placed_t *placed, double *warm_star
       continue;
     }
     const int stable = count == 1 || is_minimum(p, q, &g);
-    if (guess[k].primary && !stable) enough += 2;
+    if (guess[k].primary > 0 && !stable) enough += 2;
     const int on_side =
         count == 1 || !o->has_side || passes_side(s, p, q, g.x1, g.x2, o->side);
-    int rank = 2*stable + on_side;
+    int rank = 3*on_side + stable;
     if (guess[k].minimum_only) {
       /* a winding of more than half a turn can have two conjugate points, and look stable */
       if (!on_side || g.angle > PI) continue;

@@ -1,6 +1,8 @@
 /* First guesses of where a path touches: contact_guesses.py, sphere.py, cylinder.py. */
 
+/* primary: 1 where the shortest path may be near, 0 where not, OFF_SIDE where the side is wrong */
 typedef struct { double x[3], end[3], s, estimate; int primary, minimum_only; } guess_t;
+enum { OFF_SIDE = -1 };
 typedef double (*function_t)(const void *data, double f);
 
 static double minimum(function_t function, const void *data, double low, double high,
@@ -209,7 +211,7 @@ static void tangent(const double *y, const double *u, double *out) {
 }
 
 static int before(const guess_t *a, const guess_t *b) {
-  return a->primary != b->primary ? a->primary : a->estimate < b->estimate;
+  return a->primary != b->primary ? a->primary > b->primary : a->estimate < b->estimate;
 }
 
 static int all_round(const surface_t *s, const double *p, const double *q, const double *y_p,
@@ -230,19 +232,21 @@ static int all_round(const surface_t *s, const double *p, const double *q, const
     double u[3], a[3], b[3], turned[3];
     for (int i = 0; i < 3; ++i) u[i] = c[k]*first[i] + sn[k]*second[i];
     detour[k] = INFINITY;
-    if ((k || longer_arc) && y_side && dot(u, y_side) <= 0.0) continue;
+    const int off_side = (k || longer_arc) && y_side && dot(u, y_side) <= 0.0;
     tangent(y_p, u, a);
     tangent(y_q, u, b);
     cross(a, b, turned);
     mapped(s, p, q, a, b, atan2(norm(turned), dot(a, b)), &all[k]);
-    all[k].minimum_only = longer_arc;
+    all[k].minimum_only = longer_arc && !off_side;
+    all[k].primary = off_side ? OFF_SIDE : 0;
+    if (off_side) continue;
     detour[k] = all[k].estimate - straight;
     least = fmin(least, detour[k]);
   }
   for (int k = 0; k < DIRECTIONS; ++k) {
-    if (detour[k] == INFINITY) continue;
-    all[k].primary = detour[k] <= detour[(k + DIRECTIONS - 1)%DIRECTIONS] &&
-                     detour[k] < detour[(k + 1)%DIRECTIONS] && detour[k] <= DETOUR_RATIO*least;
+    if (all[k].primary != OFF_SIDE)
+      all[k].primary = detour[k] <= detour[(k + DIRECTIONS - 1)%DIRECTIONS] &&
+                       detour[k] < detour[(k + 1)%DIRECTIONS] && detour[k] <= DETOUR_RATIO*least;
     int place = count++;
     for (; place && before(&all[k], &out[place - 1]); --place) out[place] = out[place - 1];
     out[place] = all[k];

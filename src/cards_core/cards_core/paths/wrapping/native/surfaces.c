@@ -26,7 +26,7 @@ static const double SWEEP_TOLERANCE = 1e-2, SMALLEST_STRIDE = 1e-3;
 enum { MAX_STEPS = 96, MAX_ITERATIONS = 25, SWEEPS = 30, ROUNDS = 12, AZIMUTHS = 48 };
 enum { SAMPLES = 64, CHORDS = 6, DIRECTIONS = 8, MOST_GUESSES = DIRECTIONS + 1, HALVINGS = 45 };
 enum { ELLIPSOID, CYLINDER, TORUS, HULL };
-enum { WANTED = 3, LAST_RESORT = -1 };
+enum { WANTED = 4, LAST_RESORT = 2 };
 
 /* vectors ------------------------------------------------------------------------------------ */
 
