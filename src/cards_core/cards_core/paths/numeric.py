@@ -87,7 +87,7 @@ class Paths:
         assert spec.surface is not None
         geometry = spec.surface.geometry
         if isinstance(geometry, Sphere):
-            return sphere_contact(p, q, geometry.radius, spec.side)
+            return sphere_contact(p, q, geometry.radius, spec.side, inside=element.inside)
         assert isinstance(geometry, Cylinder)  # nothing else has a closed form
         return cylinder_contact(
             p, q, geometry.radius, geometry.length, spec.side, inside=element.inside

@@ -88,7 +88,7 @@ def _closed(
         assert contact.surface is not None
         geometry = contact.surface.geometry
         if isinstance(geometry, Sphere):
-            found = sphere_expr(p, q, geometry.radius, contact.side)
+            found = sphere_expr(p, q, geometry.radius, contact.side, inside=element.inside)
         else:
             assert isinstance(geometry, Cylinder)  # nothing else has a closed form
             found = cylinder_expr(

@@ -284,10 +284,11 @@ class Wrap:
         surface: Name of a `WrapSurface` of the robot.
         side: A point in coordinates of the surface's link, [m]: the muscle passes the surface on
             this side. Without it, it takes the shorter way.
-        inside: True if the muscle runs through the surface (a cylinder's bore, a torus' hole)
-            and touches it from within.
+        inside: True if the muscle runs through the surface (a cylinder's bore, a sphere, a torus'
+            hole) and touches it from within.
         friction: Capstan coefficient mu of the muscle against the surface.
         line: Line of the file that declares it.
+        free_ends: Whether its ends may be within the surface at home, where it does not wrap.
     """
 
     surface: str
@@ -295,6 +296,7 @@ class Wrap:
     inside: bool = False
     friction: float = 0.0
     line: int | None = None
+    free_ends: bool = False
 
 
 @dataclass(frozen=True, eq=False)

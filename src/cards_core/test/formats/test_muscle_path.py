@@ -33,6 +33,7 @@ PAIR = (
     "</axis></joint>"
 )
 BALL = '<wrap_surface name="s" link="a"><sphere radius="0.1"/></wrap_surface>\n'
+EGG = '<wrap_surface name="s" link="a"><ellipsoid radii="0.1 0.2 0.3"/></wrap_surface>\n'
 TUBE = '<wrap_surface name="s" link="a"><cylinder radius="0.1" length="0.4"/></wrap_surface>\n'
 
 
@@ -223,10 +224,11 @@ def sphere(attributes):
             "friction 0.1 at the origin, where the muscle does not slide .*dry_friction",
         ),
         (over(BALL, wrap(' inside="maybe"')), "inside 'maybe' is not a boolean"),
-        (over(BALL, wrap(' inside="true"')), "inside a sphere.*a cylinder or a torus"),
+        (over(EGG, wrap(' inside="true"')), "inside a ellipsoid.*a cylinder, a sphere or a torus"),
         (over(BALL, wrap(' side="0 0.05 0"')), "the side point is 50 mm inside the surface"),
         (over(BALL, wrap(' side="0 1"')), "side: 2 values"),
-        (over(BALL, wrap(' link="a"')), "unknown attribute 'link'.*friction, inside, side"),
+        (over(BALL, wrap(' link="a"')),
+         "unknown attribute 'link'.*free_ends, friction, inside, side"),
         (over(BALL, '<wrap surface="s">0 0 0</wrap>'), "text '0 0 0' has no meaning"),
         (BALL + muscle(wrap() + via("a", "1 0 0") + via("b", "0 0 0")), "starts with a wrap"),
         (BALL + muscle(via("a", "1 0 0") + via("b", "0 0 0") + wrap()), "ends with a wrap"),
@@ -236,6 +238,9 @@ def sphere(attributes):
          "<via_point> of muscle 'm': 40 mm inside wrap surface 's'"),
         (over(TUBE, wrap(), start="0.06 0 0.1"), "40 mm inside wrap surface 's'"),
         (over(TUBE, wrap(), start="0.06 0 0.19"), "10 mm inside wrap surface 's'"),
+        (over(BALL, wrap(' free_ends="true"'), start="0.06 0 0"),
+         "<via_point> of muscle 'm': 40 mm inside wrap surface 's'"),
+        (over(BALL, wrap(' free_ends="1.5"')), "free_ends '1.5' is not a boolean"),
         (over(BALL, wrap(), end="0.03 0 -0.96"),
          "<via_point> of muscle 'm': at the home pose 50 mm inside wrap surface 's'"),
         (BALL + muscle(via("a", "1 0 0") + wrap() + via("a", "1 0 0")), "at the same place"),

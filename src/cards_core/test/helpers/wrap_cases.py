@@ -22,6 +22,7 @@ Solver = Callable[[np.ndarray, np.ndarray], Contact]
 SOLVERS: dict[str, Solver] = {
     "sphere": lambda p, q: sphere_contact(p, q, R),
     "sphere side": lambda p, q: sphere_contact(p, q, R, SIDE),
+    "sphere inside": lambda p, q: sphere_contact(p, q, R, inside=True),
     "cylinder": lambda p, q: cylinder_contact(p, q, R),
     "cylinder side": lambda p, q: cylinder_contact(p, q, R, side=SIDE),
     "bore": lambda p, q: cylinder_contact(p, q, R, inside=True),

@@ -67,6 +67,10 @@ def test_half_turn_and_more() -> None:
         assert points[1] == pytest.approx(np.array([0.0, R, 0.0]), abs=1e-12)
 
 
+BENT = ("bore", "sphere inside")
+"""Paths that bend at a point, where the others lie on the surface."""
+
+
 @pytest.mark.parametrize("name", [*SOLVERS])
 def test_tangency_and_turning(name: str) -> None:
     """Tangent points lie on the surface, straight pieces touch it, sampled arcs agree."""
@@ -87,7 +91,7 @@ def test_tangency_and_turning(name: str) -> None:
         u_in, u_out = unit(contact.start - p), unit(q - contact.end)
         for point in (contact.start, contact.end):
             assert np.linalg.norm(mask * point) == pytest.approx(R, abs=1e-12)
-        if name == "bore":
+        if name in BENT:
             assert contact.angle == pytest.approx(
                 math.atan2(np.linalg.norm(np.cross(u_in, u_out)), u_in @ u_out), abs=1e-7
             )
@@ -138,15 +142,15 @@ def rotation(rng: np.random.Generator) -> np.ndarray:
     return matrix
 
 
-@pytest.mark.parametrize("kind", ["sphere", "cylinder", "bore"])
+@pytest.mark.parametrize("kind", ["sphere", "sphere inside", "cylinder", "bore"])
 @pytest.mark.parametrize("with_side", [False, True])
 def test_motions_of_the_surface_onto_itself(kind: str, with_side: bool) -> None:
     """Rotations and reflections (and slides of a cylinder) move the contact along."""
     rng = np.random.default_rng(4)
     for _ in range(300):
-        p, q = random_ends(rng, kind != "sphere")
+        p, q = random_ends(rng, kind[0] != "s")
         side = rng.normal(size=3) if with_side else None
-        if kind == "sphere":
+        if kind[0] == "s":
             move, slide = rotation(rng), np.zeros(3)
         else:
             angle = rng.uniform(-math.pi, math.pi)
@@ -155,8 +159,8 @@ def test_motions_of_the_surface_onto_itself(kind: str, with_side: bool) -> None:
             slide = np.array([0.0, 0.0, rng.normal()])
 
         def solve(a: np.ndarray, b: np.ndarray, side: np.ndarray | None) -> Contact:
-            if kind == "sphere":
-                return sphere_contact(a, b, R, side)
+            if kind[0] == "s":
+                return sphere_contact(a, b, R, side, inside=kind == "sphere inside")
             return cylinder_contact(a, b, R, side=side, inside=kind == "bore")
 
         here = solve(p, q, side)
@@ -233,7 +237,7 @@ def test_through_lift_off(name: str) -> None:
                 else:
                     high = middle
             touching = solve(p, low if first else high)
-            if touching.length > 1e-3 or (name == "bore" and touching.angle > 1e-3):
+            if touching.length > 1e-3 or (name in BENT and touching.angle > 1e-3):
                 continue  # the way round changes, the path does not lift off
             crossings += 1
             jump = path_length(p, low, solve(p, low)) - path_length(p, high, solve(p, high))

@@ -32,6 +32,7 @@ from cards_core.robot.elements import Cylinder, Pulley, Sphere
 EXPRESSIONS: dict[str, Callable] = {
     "sphere": lambda p, q: sphere_expr(p, q, R),
     "sphere side": lambda p, q: sphere_expr(p, q, R, SIDE),
+    "sphere inside": lambda p, q: sphere_expr(p, q, R, inside=True),
     "cylinder": lambda p, q: cylinder_expr(p, q, R),
     "cylinder side": lambda p, q: cylinder_expr(p, q, R, math.inf, SIDE),
     "bore": lambda p, q: cylinder_expr(p, q, R, inside=True),
@@ -50,6 +51,7 @@ def check_finite(p: np.ndarray, q: np.ndarray, side: np.ndarray, radius: float) 
     contacts = [
         sphere_contact(p, q, radius),
         sphere_contact(p, q, radius, side),
+        sphere_contact(p, q, radius, inside=True),
         cylinder_contact(p, q, radius),
         cylinder_contact(p, q, radius, 0.2, side),
         cylinder_contact(p, q, radius, inside=True),
@@ -61,7 +63,7 @@ def check_finite(p: np.ndarray, q: np.ndarray, side: np.ndarray, radius: float) 
         assert contact.length >= 0.0
         assert path_length(p, q, contact) >= np.linalg.norm(q - p) * (1 - 1e-9) - 1e-9
     assert np.all(np.isfinite(row(contacts[-1])))
-    shapes = [Sphere(radius)] * 2 + [Cylinder(radius, 1)] * 3
+    shapes = [Sphere(radius)] * 3 + [Cylinder(radius, 1)] * 3
     for contact, geometry in zip(contacts[:-1], shapes, strict=True):
         assert np.all(np.isfinite(arc_points(geometry, contact, 4)))
     pulley = Pulley("world", p, PULLEY_AXIS, radius)
@@ -136,6 +138,7 @@ FUNCTIONS = [compiled(name) for name in EXPRESSIONS]
     [
         ("sphere", 185),
         ("sphere side", 225),
+        ("sphere inside", 255),
         ("cylinder", 140),
         ("cylinder side", 170),
         ("bore", 255),

@@ -179,32 +179,37 @@ def test_elbow_with_side(kind: str) -> None:
     assert wrapped > 200
 
 
-def rim_residual(p: np.ndarray, q: np.ndarray, bend: np.ndarray) -> float:
+def rim_residual(p: np.ndarray, q: np.ndarray, bend: np.ndarray, n: int) -> float:
     """Difference of the angles of both pieces with the normal of the rim, [rad]."""
     angles = []
     for end in (p, q):
-        out = (end - bend)[:2]
-        cross = bend[0] * out[1] - bend[1] * out[0]
-        angles.append(math.atan2(abs(cross), float(bend[:2] @ out)))
+        out = (end - bend)[:n]
+        cross = np.linalg.norm(np.cross(np.append(bend[:n], 0.0)[:3], np.append(out, 0.0)[:3]))
+        angles.append(math.atan2(float(cross), float(bend[:n] @ out)))
     return abs(angles[0] - angles[1])
 
 
-def test_random_poses_through_the_bore() -> None:
-    tendon = Tendon(SCENE, "cylinder", side=".012 -.02 .03")
+@pytest.mark.parametrize("kind", ["cylinder", "sphere"])
+def test_random_poses_through_the_bore(kind: str) -> None:
+    tendon = Tendon(SCENE, kind, side=".012 -.02 .03")
+    n = 2 if kind == "cylinder" else 3
     wrapped = unconverged = 0
     for _ in random_poses(np.random.default_rng(4), tendon):
-        contact = cylinder_contact(tendon.p, tendon.q, RADIUS, inside=True)
+        if kind == "cylinder":
+            contact = cylinder_contact(tendon.p, tendon.q, RADIUS, inside=True)
+        else:
+            contact = sphere_contact(tendon.p, tendon.q, RADIUS, inside=True)
         assert abs(path_length(tendon.p, tendon.q, contact) - tendon.length) < 1e-9
         if contact.wrapped:
             wrapped += 1
-            assert rim_residual(tendon.p, tendon.q, contact.start) < 1e-9
+            assert rim_residual(tendon.p, tendon.q, contact.start, n) < 1e-9
         error = np.abs(tendon.our_moment_arms(contact) - tendon.moment_arms).max()
         if error > 1e-7:
             # MuJoCo's iteration is content with a residual of 1e-6 in its own equation
             bend = tendon.rotation.T @ (tendon.data.wrap_xpos[0, 3:6] - tendon.origin)
-            residual = rim_residual(tendon.p, tendon.q, bend)
+            residual = rim_residual(tendon.p, tendon.q, bend, n)
             assert 1e-7 < error < residual < 1e-5
             unconverged += 1
-    print(f"bore: MuJoCo's iteration stopped early in {unconverged} of {POSES} poses")
+    print(f"{kind}: MuJoCo's iteration stopped early in {unconverged} of {POSES} poses")
     assert wrapped > 500
     assert unconverged < 0.1 * POSES

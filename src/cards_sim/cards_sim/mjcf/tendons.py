@@ -127,14 +127,12 @@ class Paths:
         surface = self._surface(geom, body)
         place = self._placed(body)
         side, inside = self._side(tendon, geom, side_site, body, surface)
-        if inside and isinstance(surface.geometry, Sphere):
-            names.warn("inside-sphere", "tendon", tendon, f"wrap inside of {what} left out")
-            return None
         sites = [int(model.wrap_objid[i]) for i in (index - 1, index + 1)]
         depths = [
             depth_inside(surface, place.inverse().apply(self._at_home(site))) for site in sites
         ]
-        if not inside and max(depths) >= SAME_PLACE:
+        within = not inside and max(depths) >= SAME_PLACE
+        if within:
             weld = model.body_weldid
             ends = [
                 weld[model.site_bodyid[site]]
@@ -144,18 +142,17 @@ class Paths:
             if weld[body] in ends:
                 names.note("never-wraps", "tendon", tendon, f"never wraps over {what}, left out")
                 return None
-            names.warn(
+            names.note(
                 "inside",
                 "tendon",
                 tendon,
-                f"wrap over {what} left out: at home an end of it is {1e3 * max(depths):.3g} mm "
-                "inside, where MuJoCo does not wrap either",
+                f"does not wrap over {what} at home, where an end is {1e3 * max(depths):.3g} mm "
+                "inside, as in MuJoCo",
             )
-            return None
         if (geom, body) not in self._surfaces:
             name = names.surfaces.claim(surface.name)
             self._surfaces[geom, body] = replace(surface, name=name)
-        return Wrap(self._surfaces[geom, body].name, side, inside)
+        return Wrap(self._surfaces[geom, body].name, side, inside, free_ends=within)
 
     def _placed(self, body: int) -> Pose:
         """Return the pose of a body at home."""

@@ -321,6 +321,8 @@ def _add_path_element(muscle: ET.Element, item: PathElement) -> None:
                 element.set("side", numbers(*item.side))
             if item.inside:
                 element.set("inside", "true")
+            if item.free_ends:
+                element.set("free_ends", "true")
         case Pulley():
             sizes = {"axis": numbers(*item.axis), "radius": numbers(item.radius)}
             element = ET.SubElement(muscle, "pulley", {"link": item.link} | sizes)

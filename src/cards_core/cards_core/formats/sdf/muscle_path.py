@@ -285,8 +285,8 @@ def inside_problem(wrap: Wrap, surface: WrapSurface, point: Vector3) -> tuple[st
         surface: Its surface.
         point: Via point before or after it, in coordinates of the surface's link, [m].
     """
-    if wrap.inside and isinstance(surface.geometry, Cylinder):
-        return None  # the bore is where the muscle runs
+    if wrap.inside and isinstance(surface.geometry, Cylinder | Sphere):
+        return None  # within is where the muscle runs
     depth = depth_inside(surface, point)
     if depth < SAME_PLACE:
         return None
@@ -347,9 +347,9 @@ def _read_wrap(element: XmlElement, names: Names) -> Wrap:
         raise unknown_name(element, "wrap surface", name, names.surfaces)
     surface = names.surfaces[name]
     inside = boolean(element.get("inside", "false"), element, what="inside")
-    if inside and not isinstance(surface.geometry, Cylinder | Torus):
+    if inside and not isinstance(surface.geometry, Cylinder | Sphere | Torus):
         kind = type(surface.geometry).__name__.lower()
-        raise element.error(f"inside a {kind}", "a cylinder or a torus for inside wraps")
+        raise element.error(f"inside a {kind}", "a cylinder, a sphere or a torus for inside wraps")
     side = None
     if "side" in element.attrib:
         side = numbers(element, 3, what="numbers x y z", key="side")
@@ -359,7 +359,8 @@ def _read_wrap(element: XmlElement, names: Names) -> Wrap:
                 f"the side point is {1e3 * depth:.3g} mm inside the surface",
                 "a point outside, where the muscle passes",
             )
-    return Wrap(name, side, inside, read_friction(element), element.line)
+    free = boolean(element.get("free_ends", "false"), element, what="free_ends")
+    return Wrap(name, side, inside, read_friction(element), element.line, free)
 
 
 def _read_pulley(element: XmlElement, names: Names) -> Pulley:
@@ -385,5 +386,5 @@ PATH_ELEMENTS: Mapping[str, Callable[[XmlElement, Names], PathElement]] = {
 """Readers of the elements of a path."""
 
 _VIA_POINT = Content(attributes=frozenset({"link", "friction"}), text=True)
-_WRAP = Content(attributes=frozenset({"surface", "side", "inside", "friction"}))
+_WRAP = Content(attributes=frozenset({"surface", "side", "inside", "friction", "free_ends"}))
 _PULLEY = Content(attributes=frozenset({"link", "axis", "radius"}), text=True)

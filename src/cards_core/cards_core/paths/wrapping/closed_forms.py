@@ -231,7 +231,14 @@ def plane_hint(side: Vector3 | None) -> _Triple:
     return x + share * _HINT[0], y + share * _HINT[1], z + share * _HINT[2]
 
 
-def sphere_contact(p: Vector3, q: Vector3, radius: float, side: Vector3 | None = None) -> Contact:
+def sphere_contact(
+    p: Vector3,
+    q: Vector3,
+    radius: float,
+    side: Vector3 | None = None,
+    *,
+    inside: bool = False,
+) -> Contact:
     """Return where the path from p to q touches a sphere centred at the origin.
 
     The path lies in the plane of p, q and the centre; see the module
@@ -239,12 +246,16 @@ def sphere_contact(p: Vector3, q: Vector3, radius: float, side: Vector3 | None =
     goes through the side point, without one through a fixed direction. A path with an end inside
     the sphere does not touch it.
 
+    With ``inside`` the path has to pass through the sphere: where its straight line misses it, it
+    bends in one point of the circle in that plane, see `bend`, as in MuJoCo.
+
     Args:
         p: Start of the path, shape (3,), [m].
         q: End of the path, shape (3,), [m].
         radius: [m].
         side: Point on whose side of the centre the path passes, shape (3,), [m]; None for the
-            shorter way.
+            shorter way; without effect with ``inside``.
+        inside: Whether the path runs through the sphere.
     """
     px, py, pz = p.tolist()
     qx, qy, qz = q.tolist()
@@ -254,6 +265,16 @@ def sphere_contact(p: Vector3, q: Vector3, radius: float, side: Vector3 | None =
     fraction = nearest(p_p, p_q, q_q)
     axis = _cross((px, py, pz), (qx, qy, qz))
     sine = math.sqrt(_square(axis))
+    if inside:
+        rim = bend(p_p, q_q, math.atan2(sine, p_q), radius)
+        if rim is None:
+            return clear(p, q, fraction)
+        scale = radius / math.sqrt(p_p)
+        c = scale * math.cos(rim.position)
+        s = scale * math.sin(rim.position) / (sine or 1.0)
+        nx, ny, nz = _cross(axis, (px, py, pz))
+        point = np.array([c * px + s * nx, c * py + s * ny, c * pz + s * nz])
+        return Contact(point, point, 0.0, math.pi - 2.0 * rim.incidence, True)
     in_line = sine * sine <= PLANE_TOLERANCE**2 * p_p * q_q
     longer_arc = False
     if side is not None:

@@ -35,8 +35,12 @@ _SHORT = 1e-13
 """Floor of a straight piece, relative to the radius."""
 
 
-def sphere_expr(p: Expr, q: Expr, radius: float, side: Vector3 | None = None) -> ContactExpr:
+def sphere_expr(
+    p: Expr, q: Expr, radius: float, side: Vector3 | None = None, *, inside: bool = False
+) -> ContactExpr:
     """Return the contact with a sphere; arguments as `sphere.sphere_contact`."""
+    if inside:
+        return _ring_expr(p, q, radius)
     p_p, q_q, p_q = ca.dot(p, p), ca.dot(q, q), ca.dot(p, q)
     nearest = _nearest(p_p, p_q, q_q)
     axis = ca.cross(p, q)
@@ -123,40 +127,63 @@ def _bore_expr(p: Expr, q: Expr, radius: float, length: float) -> ContactExpr:
     p_p, q_q = px * px + py * py, qx * qx + qy * qy
     p_q, cross = px * qx + py * qy, px * qy - py * qx
     angle = ca.atan2(_root(cross * cross), p_q)
-    first, last = _End(p_p, radius), _End(q_q, radius)
-    reach = first.lean + last.lean
-    touch = ca.logic_and(angle < reach, ca.fmin(p_p, q_q) > (1.0 + RIM_TOLERANCE) * radius**2)
-    # without contact the iteration gets numbers that do it no harm
-    angle = _only(touch, angle)
-    pp, qq = (ca.if_else(touch, end.square, radius**2) for end in (first, last))
-    offset = 0.5 * radius * (1.0 / ca.sqrt(pp + radius**2) + 1.0 / ca.sqrt(qq + radius**2))
-    offset += (angle / reach) ** 2 * (ca.cos(0.5 * reach) - offset)
-    i = ca.atan2(ca.sin(0.5 * angle), ca.cos(0.5 * angle) - offset)
-    for step in range(RIM_STEPS + 1):
-        i = ca.fmin(ca.fmax(i, 0.0), 0.5 * math.pi)
-        s, c = ca.sin(i), ca.cos(i)
-        depth = radius * c
-        w_p, w_q = ca.sqrt(pp + depth * depth), ca.sqrt(qq + depth * depth)
-        d_p, d_q = pp / (w_p + depth), qq / (w_q + depth)
-        position = ca.atan2(d_p * s, radius + d_p * c)
-        if step == RIM_STEPS:
-            break
-        excess = position + ca.atan2(d_q * s, radius + d_q * c) - angle
-        slope = d_p / w_p + d_q / w_q
-        curvature = radius * s * (pp / (w_p * w_p * w_p) + qq / (w_q * w_q * w_q))
-        i -= excess * slope / (slope * slope - 0.5 * excess * curvature)
-    across, rise = d_p + d_q, qz - pz
-    z = pz + rise * (d_p / across)
+    rim = _Rim(p_p, q_q, angle, radius)
+    touch, across, rise = rim.touch, rim.straight_p + rim.straight_q, qz - pz
+    z = pz + rise * (rim.straight_p / across)
     if math.isfinite(length):
         touch = ca.logic_and(touch, ca.fabs(z) <= 0.5 * length)
-    turning = 2.0 * ca.atan2(across * c, _root((across * s) ** 2 + rise * rise))
+    turning = 2.0 * ca.atan2(across * rim.cosine, _root((across * rim.sine) ** 2 + rise * rise))
     scale = radius / _root(p_p)
-    x_weight = scale * ca.cos(position)
-    y_weight = ca.if_else(cross < 0.0, -scale, scale) * ca.sin(position)
-    rim = ca.vertcat(x_weight * px - y_weight * py, x_weight * py + y_weight * px, z)
+    x_weight = scale * ca.cos(rim.position)
+    y_weight = ca.if_else(cross < 0.0, -scale, scale) * ca.sin(rim.position)
+    at = ca.vertcat(x_weight * px - y_weight * py, x_weight * py + y_weight * px, z)
     p_clear, q_clear = _clear(touch, _nearest(p_p, p_q, q_q))
-    point = p_clear * p + q_clear * q + _only(touch, rim)
+    point = p_clear * p + q_clear * q + _only(touch, at)
     return point, point, ca.SX(0.0), _only(touch, turning)
+
+
+def _ring_expr(p: Expr, q: Expr, radius: float) -> ContactExpr:
+    """Path through a sphere; see `circle.bend`."""
+    p_p, q_q, p_q = ca.dot(p, p), ca.dot(q, q), ca.dot(p, q)
+    axis = ca.cross(p, q)
+    sine = _root(ca.dot(axis, axis))
+    rim = _Rim(p_p, q_q, ca.atan2(sine, p_q), radius)
+    scale = _only(rim.touch, radius / _root(p_p))
+    p_clear, q_clear = _clear(rim.touch, _nearest(p_p, p_q, q_q))
+    point = (p_clear + scale * ca.cos(rim.position)) * p + q_clear * q
+    point += (scale * ca.sin(rim.position) / sine) * ca.cross(axis, p)
+    turning = 2.0 * ca.atan2(rim.cosine, rim.sine)
+    return point, point, ca.SX(0.0), _only(rim.touch, turning)
+
+
+class _Rim:
+    """Where a path bends at a circle that it has to pass through: see `circle.Bend`."""
+
+    def __init__(self, p_p: Expr, q_q: Expr, angle: Expr, radius: float) -> None:
+        first, last = _End(p_p, radius), _End(q_q, radius)
+        reach = first.lean + last.lean
+        touch = ca.logic_and(angle < reach, ca.fmin(p_p, q_q) > (1.0 + RIM_TOLERANCE) * radius**2)
+        # without contact the iteration gets numbers that do it no harm
+        angle = _only(touch, angle)
+        pp, qq = (ca.if_else(touch, end.square, radius**2) for end in (first, last))
+        offset = 0.5 * radius * (1.0 / ca.sqrt(pp + radius**2) + 1.0 / ca.sqrt(qq + radius**2))
+        offset += (angle / reach) ** 2 * (ca.cos(0.5 * reach) - offset)
+        i = ca.atan2(ca.sin(0.5 * angle), ca.cos(0.5 * angle) - offset)
+        for step in range(RIM_STEPS + 1):
+            i = ca.fmin(ca.fmax(i, 0.0), 0.5 * math.pi)
+            s, c = ca.sin(i), ca.cos(i)
+            depth = radius * c
+            w_p, w_q = ca.sqrt(pp + depth * depth), ca.sqrt(qq + depth * depth)
+            d_p, d_q = pp / (w_p + depth), qq / (w_q + depth)
+            position = ca.atan2(d_p * s, radius + d_p * c)
+            if step == RIM_STEPS:
+                break
+            excess = position + ca.atan2(d_q * s, radius + d_q * c) - angle
+            slope = d_p / w_p + d_q / w_q
+            curvature = radius * s * (pp / (w_p * w_p * w_p) + qq / (w_q * w_q * w_q))
+            i -= excess * slope / (slope * slope - 0.5 * excess * curvature)
+        self.touch, self.sine, self.cosine, self.position = touch, s, c, position
+        self.straight_p, self.straight_q = d_p, d_q
 
 
 def pulley_expr(position: Vector3, axis: Vector3, radius: float, target: Expr) -> ContactExpr:

@@ -149,7 +149,7 @@ class GeodesicProblem:
             source=robot.source,
             line=wrap.line if wrap.line is not None else muscle.line,
             element=f"path of muscle '{muscle.name}'",
-            expected="inside of a torus, or of a cylinder alone between two via points",
+            expected="inside of a torus, or of a cylinder or sphere alone between two via points",
         )
 
     def _mesh(self, item: WrapSurface) -> bytes:
