@@ -244,8 +244,8 @@ class Target:
     Attributes:
         make: Makes a good folder.
         read: Reads one as the commands do; the second folder is a good one.
-        commands: Command lines of ``./cards`` that read it; ``{}`` stands for the folder,
-            ``{good}`` for a good one.
+        commands: Command lines of ``./cards`` that read it; ``{0}`` stands for the folder,
+            ``{1}`` for a good one.
     """
 
     make: Callable[[Path], None]
@@ -353,15 +353,15 @@ TARGETS: dict[str, Target] = {
     "run": Target(
         make_run,
         read_run,
-        ("compare {} {good}", "show {} {good} --port 0", "compare {good} {} --json"),
+        ("compare {0} {1}", "show {0} {1} --port 0", "compare {1} {0} --json"),
     ),
-    "operational run": Target(make_operational_run, read_run, ("compare {} {good}",)),
+    "operational run": Target(make_operational_run, read_run, ("compare {0} {1}",)),
     "learning": Target(
         make_learning,
         read_learning,
-        ("learn report {} --out {}/out", "learn --resume {} --trial 0"),
+        ("learn report {0} --out {0}/out", "learn --resume {0} --trial 0"),
     ),
-    "campaign": Target(make_campaign, read_campaign, ("soak --replay {} --dry-run",)),
+    "campaign": Target(make_campaign, read_campaign, ("soak --replay {0} --dry-run",)),
 }
 
 
@@ -482,7 +482,7 @@ def commands(place: Path, count: int, seed: int) -> list[str]:
         rng = np.random.default_rng([seed, 1, number])
         name, line = lines[number % len(lines)]
         folder, done = bench.damaged(name, rng, number)
-        words = line.format(folder, good=place / "good" / name).split()
+        words = line.format(folder, place / "good" / name).split()
         process = subprocess.Popen(
             [sys.executable, "-m", "cards_bringup", *words], text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

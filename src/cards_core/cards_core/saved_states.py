@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cards_core.errors import CardsError, UnknownNameError
+from cards_core.errors import CardsError, DescriptionError, UnknownNameError
 from cards_core.files import write_atomically
+from cards_core.foreign_files import read_json
 
 LONGEST_NAME = 64
 
@@ -36,9 +37,9 @@ class SavedStates:
 
     def _read(self, file: Path) -> dict[str, State]:
         try:
-            content = json.loads(file.read_text(encoding="utf-8"))
+            content = read_json(file)
             robot, states = content["robot"], dict(content["states"])
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (DescriptionError, ValueError, TypeError, KeyError) as error:
             raise CardsError(
                 f"{file}: no saved states ({error!r}) "
                 '(expected: {"robot": name, "states": {name: state}}, or no such file)'

@@ -177,7 +177,9 @@ class RunFolder:
 
         data = read_bytes(file, most=MOST_BYTES)
         try:
-            table = pyarrow.parquet.read_table(io.BytesIO(data), columns=["record"])
+            table = pyarrow.parquet.read_table(
+                io.BytesIO(data), columns=["record"], use_threads=False, pre_buffer=False
+            )
             texts = table.column("record").to_pylist()
         except (OSError, ValueError, LookupError, pyarrow.ArrowException) as error:
             raise CardsError(f"{file}: {error} (expected: a Parquet file)") from None

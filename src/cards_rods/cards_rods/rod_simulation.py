@@ -6,7 +6,6 @@ Both therefore do the same arithmetic.
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from cards_core.errors import CardsError
+from cards_core.foreign_files import parse_json
 from cards_core.loop.run_log import RunLog
 from cards_core.parameters.declaration import ParameterStore
 from cards_core.rods.robots.reader import read_rod_robot
@@ -232,10 +232,7 @@ class RodSimulation:
             CardsError: There is no such state, or it is damaged or of another robot.
         """
         if text.lstrip().startswith("{"):
-            try:
-                state = json.loads(text)
-            except ValueError as error:
-                raise CardsError(f"the state is no JSON object: {error}") from error
+            state = parse_json(text, "the state", "a JSON object")
         else:
             state = self.states[text]
         self._take(state)

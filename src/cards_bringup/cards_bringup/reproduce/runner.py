@@ -34,6 +34,7 @@ from cards_core import __version__
 from cards_core.control.cpg.files import pattern_file
 from cards_core.errors import CardsError
 from cards_core.files import inside, locked, making, replacing, write_atomically, writing_together
+from cards_core.foreign_files import read_json
 from cards_core.formats import load
 from cards_core.loop.model_identity import identity_of
 from cards_core.rods.robots.reader import read_rod_robot
@@ -182,15 +183,10 @@ def asked_in(folder: Path) -> list[str]:
         CardsError: The folder has no report of experiments.
     """
     file = folder / report.JSON
+    found = read_json(file, "the report of an earlier ./cards reproduce")
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
         return [str(one["key"]) for one in found["experiments"]]
-    except FileNotFoundError:
-        raise CardsError(
-            f"--resume {folder}: there is no {report.JSON} (expected: a folder of an earlier "
-            "./cards reproduce)"
-        ) from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (KeyError, TypeError) as error:
         raise CardsError(
             f"--resume {folder}: {report.JSON} cannot be read: {type(error).__name__}: {error} "
             "(expected: the report of an earlier ./cards reproduce)"
@@ -233,8 +229,8 @@ def fingerprint(key: str, run: str, setup: Mapping[str, Any]) -> str:
 def _finished(folder: Path, mark: str) -> dict[str, Any] | None:
     """Return ``run.json`` of a run that need not be made again; None if it has to be."""
     try:
-        found = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = read_json(folder / RUN_FILE)
+    except CardsError:
         return None
     complete = isinstance(found, dict) and {"numbers", "wall_time_s", "machine"} <= found.keys()
     return found if complete and found.get("fingerprint") == mark else None

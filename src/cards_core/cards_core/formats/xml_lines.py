@@ -15,7 +15,7 @@ from typing import IO, TypeAlias, cast
 from xml.parsers import expat
 
 from cards_core.errors import DescriptionError
-from cards_core.files import file_problem
+from cards_core.foreign_files import read_bytes
 
 XmlSource: TypeAlias = str | bytes | os.PathLike[str] | IO[bytes] | IO[str]
 """Where XML comes from: text (``str``, ``bytes``), a path object, or an open file."""
@@ -174,16 +174,7 @@ def _read(source: XmlSource) -> tuple[str | bytes, str]:
         return source, "<string>"
     if isinstance(source, os.PathLike):
         path = Path(source)
-        try:
-            if problem := file_problem(path):
-                raise DescriptionError(
-                    problem, source=str(path), expected="the path of an XML file"
-                )
-            with path.open("rb") as file:
-                return file.read(MAX_BYTES + 1), str(path)
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise DescriptionError(f"cannot be read: {reason}", source=str(path)) from None
+        return read_bytes(path, "the path of an XML file", most=MAX_BYTES), str(path)
     title = getattr(source, "name", None)
     return source.read(MAX_BYTES + 1), title if isinstance(title, str) else "<stream>"
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 
 from cards_core import __version__
 from cards_core.errors import CardsError
+from cards_core.foreign_files import parse_json
 from cards_core.paths.layout import robot_hash
 from cards_core.robot.elements import Mesh, WrapSurface
 from cards_core.robot.model import Robot
@@ -186,10 +187,7 @@ def decode(text: str) -> Announcement:
     Raises:
         CardsError: It is no JSON, or something is missing or of the wrong kind in it.
     """
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise CardsError(f"no JSON: {error}") from error
+    data = parse_json(text, "the message")
     if not isinstance(data, dict):
         raise CardsError(f"a JSON {type(data).__name__} (expected: an object)")
     if data.get("schema") != SCHEMA:

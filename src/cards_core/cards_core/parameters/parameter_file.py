@@ -16,7 +16,8 @@ from typing import Any
 import yaml
 
 from cards_core.errors import CardsError, DescriptionError
-from cards_core.yaml_fields import Document, Place, parse_yaml, yaml_value
+from cards_core.foreign_files import read_text
+from cards_core.yaml_fields import MAX_BYTES, Document, Place, parse_yaml, yaml_value
 
 PARAMETER_KEY = "ros__parameters"
 
@@ -119,10 +120,7 @@ def read_file(path: str | Path) -> list[Section]:
         DescriptionError: The file cannot be read or is not a parameter file; names the line.
     """
     source = str(path)
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DescriptionError(f"cannot be read: {error}", source=source) from error
+    text = read_text(path, "a parameter file in UTF-8", most=MAX_BYTES)
     places = parse_yaml(text, source)  # knows lines, and refuses a key that is there twice
     try:
         values = yaml_value(text)  # knows integers from floats, as ROS does

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from cards_core.checks import check_fits
 from cards_core.errors import CardsError
+from cards_core.foreign_files import opened, read_text
 from cards_core.robot.elements import HeightField
 from cards_core.table_files import read_npz
 from cards_core.typing import Array
@@ -21,6 +22,9 @@ from cards_core.typing import Array
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff")
 TABLES = (".npz", ".csv")
 MESHES = (".stl", ".obj")
+
+MOST_POINTS = 20_000_000
+"""Of a file: a picture of some kilobytes may have thousands of millions."""
 
 BYTES_PER_POINT = 200.0
 """What a point of a grid takes as array, in text and as triangles, about."""
@@ -129,17 +133,22 @@ def read_heights(path: Path) -> Array:
             f"{path} holds heights of shape {heights.shape} (expected: rows and columns, at least "
             "2 of each)"
         )
+    _check_count(heights.shape[0], heights.shape[1], path)
     if not np.isfinite(heights).all():
         raise CardsError(f"{path} holds heights that are not finite (expected: numbers)")
     return heights
 
 
+def _check_count(rows: int, columns: int, path: Path) -> None:
+    if rows * columns > MOST_POINTS:
+        raise CardsError(
+            f"{path} holds {rows} x {columns} heights (expected: at most {MOST_POINTS} in all)"
+        )
+
+
 def _read_csv(path: Path) -> Array:
     rows: list[list[float]] = []
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CardsError(f"{path}: {error} (expected: rows of numbers)") from error
+    lines = read_text(path, "rows of numbers").splitlines()
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -165,16 +174,17 @@ def _read_image(path: Path) -> Array:
     from PIL import Image
 
     try:
-        with Image.open(path) as image:
+        with opened(path, "an image") as stream, Image.open(stream) as image:
+            _check_count(*image.size, path)
             deep = image.mode.startswith(("I", "F"))
-            pixels = np.asarray(image if deep else image.convert("L"), dtype=float)
+            pixels = np.asarray(image if deep else image.convert("L"))
+    except CardsError:
+        raise
     except Exception as error:  # each format of Pillow raises exceptions of its own
         raise CardsError(f"{path} cannot be read: {error} (expected: an image)") from error
-    scale = 1.0
-    if not deep:
-        scale = 255.0
-    elif pixels.size and pixels.max() > 1.0:
-        scale = 65535.0
+    scale = 255.0
+    if deep:
+        scale = 65535.0 if pixels.size and pixels.max() > 1.0 else 1.0
     return np.asarray(pixels[::-1] / scale)
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from cards_core.errors import DescriptionError
 from cards_core.files import write_atomically
+from cards_core.foreign_files import read_text
 from cards_core.trajectories.base import (
     Reference,
     Sample,
@@ -132,10 +133,7 @@ def read_traj(path: str | Path, *, size: int | None = None) -> SampledReference:
             names file and line.
     """
     source = str(path)
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise DescriptionError(f"cannot be read: {error}", source=source) from None
+    text = read_text(path)
     lines = [(i, line.strip()) for i, line in enumerate(text.split("\n"), start=1)]
     lines = [(i, line) for i, line in lines if line]
     if len(lines) < 3:

@@ -227,7 +227,9 @@ def test_what_is_not_understood_is_said_and_stops_nobody():
     one = agreement("controller")
     one.hear("{")
     assert one.uneasy
-    assert one.problem.startswith("a message on the topic 'model' is not understood: no JSON")
+    assert one.problem.startswith(
+        "a message on the topic 'model' is not understood: the message: cannot be read"
+    )
     assert not one.disagreements
     assert one.others == 1
     one.forget()

@@ -125,9 +125,9 @@ def broken(**changes):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "no JSON"),
-        ("{'node': 1}", "no JSON"),
-        ("[" * 100000, "no JSON"),
+        ("", "the message: cannot be read"),
+        ("{'node': 1}", "the message: cannot be read"),
+        ("[" * 100000, "the message: cannot be read"),
         ("3", "a JSON int (expected: an object)"),
         ("{}", "'schema' is null (expected: 1)"),
         (broken(schema=2), "'schema' is 2 (expected: 1)"),

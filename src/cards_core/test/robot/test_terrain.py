@@ -11,7 +11,7 @@ from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_core.formats.sdf.terrain import terrain_sdf
 from cards_core.formats.sdf.world import load_world, read_world
-from cards_core.robot.height_field import surface_height
+from cards_core.robot.height_field import read_heights, surface_height
 from cards_core.robot.terrain import (
     TERRAINS,
     height_function,
@@ -220,3 +220,11 @@ def test_sdf_has_the_same_heights(kind, tmp_path):
         again = replace(terrain)
         object.__setattr__(again, "shapes", lambda: shapes)
         assert np.allclose(height_function(again)(x, y), expected, atol=1e-12)
+
+
+def test_an_image_of_a_few_kilobytes_that_takes_gigabytes_is_refused(tmp_path):
+    path = tmp_path / "white.png"
+    Image.new("1", (12_000, 12_000), 1).save(path)
+    assert path.stat().st_size < 100_000
+    with pytest.raises(CardsError, match=r"12000 x 12000 heights .expected: at most 20000000"):
+        read_heights(path)

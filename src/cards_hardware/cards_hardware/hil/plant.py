@@ -42,6 +42,7 @@ from typing import Any, Self
 import numpy as np
 
 from cards_core.errors import CardsError
+from cards_core.foreign_files import read_json
 from cards_core.formats import load
 from cards_core.formats.sdf.world import load_world
 from cards_core.loop.host import open_host_log
@@ -136,7 +137,7 @@ class PlantSettings:
             CardsError: It cannot be read, or lacks something.
         """
         try:
-            data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            data: dict[str, Any] = read_json(path)
             boards = tuple(
                 BoardWiring(
                     item["name"], item["socket"], tuple(item["muscles"]), tuple(item["joints"])
@@ -144,7 +145,7 @@ class PlantSettings:
                 for item in data.pop("boards")
             )
             return cls(boards=boards, **data)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (CardsError, KeyError, TypeError) as error:
             known = ", ".join(field.name for field in fields(cls))
             raise CardsError(
                 f"{path}: no settings of a plant ({error}) (expected: {known})"

@@ -11,7 +11,6 @@ import json
 import logging
 import shutil
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from cards_core.analysis.muscle_fit.result import FitResult, markdown
 from cards_core.analysis.muscle_fit.specification import FitSpecification
 from cards_core.errors import CardsError
 from cards_core.files import back_up, write_atomically
+from cards_core.foreign_files import read_json
 from cards_core.formats import load, read_sdf, to_sdf
 from cards_core.formats.sdf.muscle_text import MuscleText
 from cards_core.formats.xml_lines import XmlElement, parse_xml
@@ -80,15 +80,12 @@ def resumed(folder: Path, robot: Robot | None = None) -> MuscleFit:
     Raises:
         CardsError: There is none, or its robot is not what it was.
     """
-    try:
-        state: Any = json.loads((folder / STATE).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not (folder / STATE).exists():
         what = "a finished fit" if (folder / REPORT_JSON).is_file() else "no unfinished fit"
         raise CardsError(
             f"'{folder}' has {what} (expected: a folder in which a fit was interrupted)"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise CardsError(f"{folder / STATE}: cannot be read: {error}") from None
+        )
+    state = read_json(folder / STATE)
     if not isinstance(state, dict) or not {"source", "model", "fit"} <= set(state):
         raise CardsError(
             f"{folder / STATE} is no state of a fit (expected: one that it has saved)"

@@ -34,6 +34,7 @@ from cards_core.analysis.muscle_fit.variables import (
 from cards_core.analysis.workspace.coordinates import Coordinate
 from cards_core.dynamics.numeric import NumericDynamics
 from cards_core.errors import CardsError
+from cards_core.foreign_files import read_text
 from cards_core.formats import load
 from cards_core.formats.sdf.muscle_path import depth_inside
 from cards_core.paths.layout import Indices, link_layout
@@ -74,7 +75,7 @@ def read_specification(
         DescriptionError: A key, name or number is wrong; the message names file, line and key.
     """
     document = read_yaml(path)
-    text = Path(path).read_text(encoding="utf-8")
+    text = read_text(path)
     return _Reader(document, robot, text, folder or Path(path).parent).read()
 
 

@@ -43,6 +43,7 @@ from cards_core.files import (
     replacing,
     write_atomically,
 )
+from cards_core.foreign_files import read_json
 from cards_core.typing import Array
 
 JOB, POINTS, CHUNKS, SUMMARY, RUN, LOCK, PLOTS = (
@@ -235,9 +236,9 @@ class JobFolder:
     def complete(self) -> dict[str, Any] | None:
         """Return the summary if the result is there and is what was written."""
         try:
-            summary: dict[str, Any] = json.loads((self.path / SUMMARY).read_text())
+            summary: dict[str, Any] = read_json(self.path / SUMMARY)
             good = summary["job"] == self.key and summary["sha256"] == file_digest(self.result)
-        except (OSError, ValueError, KeyError):
+        except (OSError, CardsError, KeyError, TypeError):
             return None
         return summary if good else None
 
@@ -274,8 +275,8 @@ class JobFolder:
         """Append to ``run.json``, one entry for each time that the job was worked on."""
         path = self.path / RUN
         try:
-            runs = json.loads(path.read_text())["runs"]
-        except (OSError, ValueError, KeyError):
+            runs = list(read_json(path)["runs"])
+        except (CardsError, KeyError, TypeError):
             runs = []
         write_atomically(path, json.dumps({"runs": [*runs, entry]}, indent=1) + "\n")
 
@@ -287,13 +288,7 @@ def read_job(path: str | os.PathLike[str]) -> Job:
         CardsError: There is none, or it cannot be read.
     """
     file = Path(path) / JOB
-    try:
-        data = json.loads(file.read_text())
-    except OSError as error:
-        raise CardsError(f"{file}: {error.strerror} (expected: a workspace job)") from error
-    except ValueError as error:
-        raise CardsError(f"{file}: {error} (expected: a workspace job)") from error
-    job = Job.from_json(data)
+    job = Job.from_json(read_json(file, "a workspace job"))
     return dataclasses.replace(job, points=_attach(job.points, Path(path) / POINTS))
 
 

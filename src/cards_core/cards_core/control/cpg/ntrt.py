@@ -9,7 +9,6 @@ row by row, a row per input, the last row for the constant -1, and y is up.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from cards_core.control.cpg.network import Network
 from cards_core.control.cpg.oscillators import Feedback, OpenLoop
 from cards_core.control.cpg.parameters import GOAL_INPUTS, PatternParameters
 from cards_core.errors import CardsError, DescriptionError
+from cards_core.foreign_files import parse_json, read_text
 from cards_core.typing import Array
 
 CENTIMETRE, CENTINEWTON = 0.01, 0.01
@@ -71,10 +71,7 @@ def read_json(path: str | Path, ranges: Ranges | None = None) -> PatternParamete
         DescriptionError: It cannot be read, or a value is missing or does not fit.
     """
     path = Path(path)
-    try:
-        data = json.loads(_text(path))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DescriptionError(f"cannot be read: {error}", source=str(path)) from None
+    data = parse_json(read_text(path, most=MAX_BYTES), str(path))
     try:
         return _of_json(data, path, ranges)
     except DescriptionError:
@@ -230,26 +227,9 @@ def _beside(path: Path, name: Any, what: str) -> Path:
     return file
 
 
-def _text(path: Path) -> str:
-    """Return the text of a file.
-
-    Raises:
-        OSError: It cannot be read.
-        ValueError: It is no UTF-8, or longer than `MAX_BYTES`.
-    """
-    with path.open("rb") as file:
-        data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise ValueError(f"it is longer than {MAX_BYTES} bytes")
-    return data.decode("utf-8")
-
-
 def _numbers(path: Path, size: int | None = None) -> Array:
     expected = "numbers with commas between"
-    try:
-        words = _text(path).strip().split(",")
-    except (OSError, ValueError) as error:
-        raise _error(path, f"cannot be read: {error}", expected) from None
+    words = read_text(path, expected, most=MAX_BYTES).strip().split(",")
     try:
         values = np.array([float(word) for word in words])
     except ValueError:  # not its text: the file may not be what it should be

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
+from cards_core.foreign_files import read_text
 from cards_core.formats.imports.next_command import refuse_cad, refuse_xml
 from cards_core.named_files import import_confinement, outside
 
@@ -196,10 +197,7 @@ def _files_of_mapping(location: Mapping[str, str | Path], name: str | None) -> C
 
 
 def _read_list(path: Path) -> list[ModelRow]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeError) as error:
-        raise DescriptionError(f"cannot be read: {error}", source=str(path)) from None
+    text = read_text(path)
     rows: list[ModelRow] = []
     for line, row in enumerate(csv.reader(text.splitlines()), start=1):
         cells = [cell.strip() for cell in row]

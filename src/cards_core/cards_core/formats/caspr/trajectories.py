@@ -24,6 +24,7 @@ from typing import Literal
 import numpy as np
 
 from cards_core.errors import DescriptionError
+from cards_core.foreign_files import read_bytes
 from cards_core.formats.caspr.fields import MAX_VALUES, Node
 from cards_core.formats.caspr.operational_spaces import OperationalFile, OperationalSpace
 from cards_core.formats.imports.findings import FindingList, NameTable
@@ -59,12 +60,7 @@ def read_sampled_file(path: Path, size: int) -> Samples:
     Raises:
         DescriptionError: The file cannot be read or a line is not as above.
     """
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise DescriptionError("file too large", source=str(path), expected="< 100 MB")
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError as error:
-        raise DescriptionError(f"cannot be read: {error.strerror}", source=str(path)) from None
+    lines = read_bytes(path, most=MAX_BYTES).decode("utf-8", "replace").splitlines()
     words = lines[0].split(",") if lines else []
     step = _float(words[1]) if len(words) == 2 and words[0].strip() == "time_step" else math.nan
     if not (math.isfinite(step) and step > 0.0):

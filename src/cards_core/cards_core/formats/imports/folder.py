@@ -23,6 +23,7 @@ from pathlib import Path
 
 from cards_core.errors import CardsError
 from cards_core.files import backup_names, inside, locked_folder, making
+from cards_core.foreign_files import read_json
 from cards_core.formats.imports.source_file import (
     KEY,
     REPORT,
@@ -145,7 +146,7 @@ def _unchanged(folder: Path) -> frozenset[str]:
     """Return the files of an earlier import that are as it wrote them, by their paths within."""
     report = folder / f"{REPORT}.json"
     try:
-        data = json.loads(report.read_bytes())
+        data = read_json(report)
         files = data.pop(_FILES)
         own = _digest(_report_text(data))
         found = set()
@@ -156,7 +157,7 @@ def _unchanged(folder: Path) -> frozenset[str]:
             if (own if name == report.name else _digest(path.read_bytes())) == digest:
                 found.add(name)
         return frozenset(found)
-    except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
+    except (CardsError, ValueError, AttributeError, KeyError, TypeError):
         return frozenset()  # an import of old has no list; nobody knows then what was changed
 
 

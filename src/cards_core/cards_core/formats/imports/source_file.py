@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any, Literal
 
+from cards_core.errors import CardsError
 from cards_core.files import file_digest
+from cards_core.foreign_files import read_json
 
 REPORT = "import_report"
 """File name of the report, without its ending. A folder that has one was made by an import."""
@@ -74,7 +75,7 @@ def source_name(folder: Path) -> str:
 
 def _report(folder: Path) -> dict[str, Any]:
     try:
-        report = json.loads((folder / f"{REPORT}.json").read_bytes())
-    except (ValueError, RecursionError):
+        report = read_json(folder / f"{REPORT}.json")
+    except CardsError:
         return {}
     return report if isinstance(report, dict) else {}

@@ -283,7 +283,9 @@ def test_files_of_networks_are_regular_short_and_not_shown(learned):
     assert "password" not in str(caught.value)
     with text.open("w") as long:
         long.truncate(10_000_001)
-    with pytest.raises(DescriptionError, match=r"text\.nnw: cannot be read: .* 10000000 bytes"):
+    with pytest.raises(
+        DescriptionError, match=r"text\.nnw: is too large .expected: at most 10 MB"
+    ):
         read_pattern(learned("text.nnw"))
     for name in (5, None, "", ["a"]):
         with pytest.raises(DescriptionError, match=r"set\.json: feedbackVals.*neuralFilename is"):
