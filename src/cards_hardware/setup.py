@@ -14,7 +14,7 @@ setup(
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
         (f"share/{PACKAGE}", ["package.xml"]),
     ],
-    package_data={PACKAGE: ["py.typed", "boards/native/*.c"]},
+    package_data={PACKAGE: ["py.typed", "boards/native/*.[ch]"]},
     install_requires=["setuptools"],
     extras_require={"test": ["pytest"]},
     zip_safe=False,

@@ -47,7 +47,12 @@ LOST, CLOSED = -1, -2
 """What `receive` returns instead of bytes."""
 
 _FOLDER = Path(__file__).with_name("native")
-_SOURCES = ("frames.c", "line_thread.c")
+_SOURCES = (
+    *("protocol.h", "cobs.h", "crc32.h", "frame.h", "cobs.c", "crc32.c", "frame.c"),
+    "line_thread.c",
+)
+"""In their order. All but the last are links to the firmware's own files."""
+
 _SCHEDULED = ("normal", "nice", "fifo")
 _START = 5.0  # [s] that a busy machine may take to start a thread
 
@@ -168,8 +173,11 @@ _WAITING = frozenset({"lines_start", "lines_stop", "line_open", "line_close", "l
 
 def source() -> str:
     """Return the program text of the thread."""
-    texts = [(_FOLDER / name).read_text(encoding="utf-8") for name in _SOURCES]
-    return "\n".join(["#define _GNU_SOURCE", *texts])
+    texts = ((_FOLDER / name).read_text(encoding="utf-8") for name in _SOURCES)
+    lines = (line for text in texts for line in text.splitlines())
+    return "\n".join(
+        ["#define _GNU_SOURCE", *(x for x in lines if not x.startswith('#include "')), ""]
+    )
 
 
 @functools.cache

@@ -15,7 +15,7 @@
  * gate is opened with a number that commands must name, and closes by itself when the board says
  * that it is in no state that takes commands, and when the line is lost.
  *
- * Compiled behind frames.c, which is made of the firmware's own files. */
+ * Compiled behind the firmware's own protocol.h, cobs.c, crc32.c and frame.c. */
 
 #include <errno.h>
 #include <poll.h>

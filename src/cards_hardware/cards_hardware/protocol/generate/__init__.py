@@ -13,9 +13,6 @@ from pathlib import Path
 
 from cards_hardware.protocol.generate import c_codec, golden
 
-FRAMES = ("cobs.h", "crc32.h", "frame.h", "cobs.c", "crc32.c", "frame.c")
-"""Files of the firmware that make frames, and take bytes apart."""
-
 
 def files() -> dict[str, str]:
     """Return the text of every generated file by its path below the checkout."""
@@ -23,27 +20,7 @@ def files() -> dict[str, str]:
         "firmware/core/protocol.h": c_codec.header(),
         "firmware/core/protocol.c": c_codec.source(),
         "firmware/test/golden_vectors.txt": golden.text(),
-        "src/cards_hardware/cards_hardware/boards/native/frames.c": host_frames(),
     }
-
-
-def host_frames() -> str:
-    """Return what the computer's side needs of the firmware's C, as one text.
-
-    The package is installed without the firmware; what makes frames there makes them here.
-    """
-    core = checkout() / "firmware" / "core"
-    of_firmware = ((core / name).read_text(encoding="utf-8") for name in FRAMES)
-    texts = [c_codec.line_header(), *of_firmware]
-    lines = [
-        line
-        for text in texts
-        for line in text.splitlines()
-        if not line.startswith('#include "') and line != c_codec.NOTICE.rstrip()
-    ]
-    sources = ", ".join(FRAMES)
-    title = f"/* firmware/core: a part of protocol.h, {sources} */"
-    return "\n".join([c_codec.NOTICE, title, *lines, ""])
 
 
 def checkout() -> Path:

@@ -64,11 +64,6 @@ def header() -> str:
     return "\n".join(parts)
 
 
-def line_header() -> str:
-    """Return what a line needs of ``protocol.h``: sizes, states and types, without messages."""
-    return "\n".join([_INCLUDES, _constants(), _enumeration(enums.State), _types()])
-
-
 def _constants() -> str:
     lines = [
         _define("MLP_MAJOR", f"{schema.MAJOR}U"),

@@ -1,0 +1,1 @@
+../../../../../firmware/core/crc32.c

@@ -1,0 +1,1 @@
+../../../../../firmware/core/frame.h
