@@ -73,6 +73,12 @@ def shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
+def readable(number: float, digits: int = 3) -> str:
+    """Return a number with as many digits and without powers of ten: 100, not 1e+02."""
+    text = f"{number:.{digits}g}"
+    return f"{float(text):.0f}" if "e+" in text else text
+
+
 # Numbers and choices ---------------------------------------------------------------------------
 
 
@@ -243,6 +249,6 @@ def size_text(number: float) -> str:
     """Return a number of bytes in words, with a unit."""
     for unit in ("bytes", "kB", "MB", "GB", "TB"):
         if number < 1000.0:
-            return f"{number:.3g} {unit}"
+            return f"{readable(number)} {unit}"
         number /= 1000.0
     return f"{number:.3g} PB"

@@ -15,13 +15,22 @@ from cards_core.analysis.stiffness import joint_stiffness
 from cards_core.analysis.tension_distribution import METHODS, make_tension_distribution
 from cards_core.analysis.workspace import Axis, Grid, Rays, Samples
 from cards_core.analysis.workspace.coordinates import Coordinates
-from cards_core.checks import check_fits, finite_array, finite_number, free_memory, most_items
+from cards_core.checks import (
+    check_fits,
+    finite_array,
+    finite_number,
+    free_memory,
+    most_items,
+    readable,
+    size_text,
+)
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, RodError, ShapeError
 from cards_core.formats import load
 from cards_core.robot.perturb import perturbed
 from cards_core.rods.analysis.measurements import BaseMeasurement
 from cards_core.rods.analysis.workspace_slice import SliceOptions
+from cards_core.rods.tracking.continuation import describe_margin
 
 NOT_FINITE = [math.nan, math.inf, -math.inf]
 
@@ -154,3 +163,12 @@ def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
     )
     with pytest.raises(CardsError):
         check_fits(math.nan, 1.0, "points", "fewer")
+
+
+def test_shares_have_no_powers_of_ten():
+    values = (0.0, 0.123456, 9.99, 99.96, 1234.5, -250.0)
+    assert [readable(value) for value in values] == ["0", "0.123", "9.99", "100", "1230", "-250"]
+    assert [readable(value, 2) for value in values[2:]] == ["10", "100", "1200", "-250"]
+    assert readable(math.nan) == "nan"
+    assert size_text(999.9) == "1000 bytes"
+    assert describe_margin(0.9999, 1.0) == "1, 100 % of its value at the start"

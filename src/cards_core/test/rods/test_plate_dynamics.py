@@ -1,5 +1,6 @@
 """Dynamic plate on rods without mass: frequencies, energy, momentum, rods with mass beside it."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -150,6 +151,24 @@ def test_midpoint_rule_keeps_energy_to_second_order():
         changes.append(worst / kinetic)
     assert changes[1] < 5e-3
     assert changes[0] > 3.0 * changes[1]
+
+
+@pytest.mark.parametrize(("theta", "least", "most"), [(0.5, 3.3, 4.5), (1.0, 1.5, 2.5)])
+def test_order_in_time_where_the_tolerance_does_not_hide_it(theta, least, most):
+    robot = read_rod_robot("stewart_6efr")
+    robot = with_rods(robot, replace(robot.limbs[0].rod, damping=0.0))
+    solver = RodRobotSolver(robot, replace(robot.settings, tolerance=1e-11))
+    home = solver.igm(robot.home_pose)
+    ends = []
+    for count in (100, 200, 400, 3200):
+        dynamics = PlateDynamics(robot, solver, theta=theta)
+        dynamics.start(home)
+        for _ in range(count):
+            step = dynamics.step(0.2 / count, wrench=np.array([0.2, 0.06, 0, 0, 0, 0.006]))
+        ends.append(step.pose[:3, 3])
+    errors = [np.abs(end - ends[-1]).max() for end in ends[:3]]
+    for coarse, fine in itertools.pairwise(errors):
+        assert least < coarse / fine < most
 
 
 def test_free_plate_keeps_its_momentum():

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 
-from cards_core.checks import LARGEST
+from cards_core.checks import LARGEST, readable
 from cards_core.robot.elements import (
     WORLD,
     Inertia,
@@ -209,8 +209,8 @@ def _passive_notes(names: Names, joint: int, dofs: Sequence[int], *, damping: bo
             "armature",
             "joint",
             joint,
-            f"armature of {rotor:g} left out: that is {100 * share:.2g} % of its inertia in the "
-            "reference pose",
+            f"armature of {rotor:g} left out: that is {readable(100 * share, 2)} % of its inertia "
+            "in the reference pose",
         )
     if damping and np.any(model.dof_damping[dofs]):
         value = float(np.max(model.dof_damping[dofs]))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cards_core.checks import readable
 from cards_core.dynamics.interface import make_dynamics
 from cards_core.formats.imports.findings import FindingList, NameTable, renamed_robot
 from cards_core.formats.imports.model import FIT_TARGETS, ImportedModel, Section, table
@@ -368,7 +369,7 @@ def _inertia_errors(source: SourceModel, robot: Robot, joints: ConvertedJoints) 
                 if (theirs := inertia_along(source, name, value)) > 0.0:
                     off.append(100.0 * (mine / theirs - 1.0))
             if off:
-                ends = f"{min(off):.3g} to {max(off):.3g} %"
+                ends = f"{readable(min(off))} to {readable(max(off))} %"
                 out[joint.name] = f"; the inertia along '{name}' is off by {ends} over its range"
     return out
 

@@ -9,9 +9,10 @@ for explicit steps of 1 ms. Each step is therefore implicit in the linearised ro
 
 with the wrench f of rods, weight, gyroscopic terms and external load at the present pose, the
 rods' stiffness K (its positive part) and joint columns C, which the solver has from its
-elimination: one solve per step. theta = 1/2 is the midpoint rule (second order; keeps the energy
-of linear vibrations), 1 the implicit Euler rule; vibrations of frequency w lose per radian about
-``(theta - 1/2) w dt`` of their amplitude. Rods with mass: `RobotDynamics`.
+elimination: one solve per step. theta = 1/2 is the midpoint rule (second order where K is positive
+and the solver's tolerance hides no error; keeps the energy of linear vibrations), 1 the implicit
+Euler rule; vibrations of frequency w lose per radian about ``(theta - 1/2) w dt`` of their
+amplitude. Rods with mass: `RobotDynamics`.
 """
 
 from __future__ import annotations

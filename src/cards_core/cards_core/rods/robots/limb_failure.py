@@ -29,6 +29,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from cards_core.checks import readable
 from cards_core.rods.native_library import rod_library
 from cards_core.rods.robots.robot import Limb, RodRobot, TipKind, rod_lengths, rod_starts
 from cards_core.rods.robots.solution import Solution
@@ -224,8 +225,9 @@ def strain_findings(robot: RodRobot, strains: Array) -> list[Finding]:
             findings.append(
                 Finding(
                     RodStatus.YIELD,
-                    f"limb '{limb.name}': strained by {100 * strain:.3g} % ({young * strain:.4g}"
-                    f" MPa), its material yields at {100 * limit:.3g} % ({young * limit:.4g} MPa);"
+                    f"limb '{limb.name}': strained by {readable(100 * strain)} % "
+                    f"({young * strain:.4g} MPa), its material yields at "
+                    f"{readable(100 * limit)} % ({young * limit:.4g} MPa);"
                     " the real rod would stay bent",
                     index,
                 )

@@ -34,6 +34,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cards_core.checks import readable
 from cards_core.rods.robots.initial_guess import InitialGuess
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solution import Solution
@@ -118,7 +119,8 @@ def describe_margin(eigenvalue: float, reference: float) -> str:
     """Return an eigenvalue as text, with its ratio to the start value."""
     if not reference > 0.0:
         return f"{eigenvalue:.3g}"
-    return f"{eigenvalue:.3g}, {100.0 * eigenvalue / reference:.2g} % of its value at the start"
+    share = readable(100.0 * eigenvalue / reference, 2)
+    return f"{eigenvalue:.3g}, {share} % of its value at the start"
 
 
 JUMP_FACTOR = 10.0
