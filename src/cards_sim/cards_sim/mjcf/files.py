@@ -66,14 +66,14 @@ class MjcfSource:
     Attributes:
         path: The main file.
         roots: Its root element and those of all included files.
-        obsolete: Elements, of attached models too, and the attribute of each that MuJoCo
-            dropped and does not get to read.
+        obsolete: Elements, of attached models too, the attribute of each that MuJoCo dropped
+            and does not get to read, and what that does.
         texts: What MuJoCo reads in place of the files that have those, by their names.
     """
 
     path: Path
     roots: tuple[XmlElement, ...]
-    obsolete: tuple[tuple[XmlElement, str], ...] = ()
+    obsolete: tuple[tuple[XmlElement, str, str], ...] = ()
     texts: Mapping[str, bytes] = field(default_factory=dict)
 
     def elements(self) -> Iterator[XmlElement]:
@@ -139,18 +139,19 @@ class _Reading:
     Attributes:
         counts: Number of files that MuJoCo reads for a model, by its path.
         files: All of them, by their name as MuJoCo knows texts that are given to it.
-        obsolete: Elements with an attribute that MuJoCo dropped, and its name, by place.
+        obsolete: Elements with an attribute that MuJoCo dropped, its name, and what leaving it
+            out does, by place.
     """
 
     def __init__(self) -> None:
         self.counts: dict[Path, int] = {}
         self.files: dict[str, set[Path]] = {}
-        self.obsolete: dict[tuple[str, int, str], tuple[XmlElement, str]] = {}
+        self.obsolete: dict[tuple[str, int, str], tuple[XmlElement, str, str]] = {}
 
     def texts(self) -> dict[str, bytes]:
         """Return the texts of the files with obsolete attributes without these, by name."""
         out = {}
-        for element, name in self.obsolete.values():
+        for element, name, _ in self.obsolete.values():
             file = Path(element.source)
             key = file.name.lower()
             if len(self.files[key]) > 1:  # MuJoCo would read one text for both
@@ -159,7 +160,9 @@ class _Reading:
                     f"'{shorten(file.name)}'",
                     f"the element without {name}",
                 )
-            here = [item for item in self.obsolete.values() if item[0].source == element.source]
+            here = [
+                item[:2] for item in self.obsolete.values() if item[0].source == element.source
+            ]
             if key not in out:
                 out[key] = without(file, here)
         return out
@@ -214,8 +217,8 @@ class _Reading:
         for element in source.elements():
             _check_numbers(element)
             _check_finite(element, names)
-            for name in obsolete(element):
-                self.obsolete[element.source, element.begin, name] = element, name
+            for name, effect in obsolete(element):
+                self.obsolete[element.source, element.begin, name] = element, name, effect
         return source
 
 

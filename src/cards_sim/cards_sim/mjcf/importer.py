@@ -75,8 +75,8 @@ def import_mjcf(
     names = Names(compiled)
     for said in compiled.warnings:
         names.findings.note("mujoco", "model", f"MuJoCo says: {said}", source=str(source))
-    for element, attribute in text.obsolete:
-        said = f"{attribute} left out: newer MuJoCo has no such attribute, and it changes no robot"
+    for element, attribute, effect in text.obsolete:
+        said = f"{attribute} left out, which newer MuJoCo does not have: that {effect}"
         names.findings.warn(
             "obsolete", element.label, said, source=element.source, line=element.line
         )
@@ -117,7 +117,7 @@ def import_mjcf(
     doubtful_units(robot, names.findings)
     # of masses near the end of the range of numbers
     with np.errstate(all="ignore"), quiet_mujoco():
-        rows = with_length_errors(drive.rows, compiled, robot, locked)
+        rows = with_length_errors(drive.rows, names, robot, locked, qpos)
         inertia = inertia_section(robot)
     sections = (
         Section("muscles", "Muscles", [dict(row.__dict__) for row in rows], muscle_table(rows)),

@@ -1,48 +1,57 @@
-"""Attributes that MuJoCo once had: those that change no robot are blanked out before it reads."""
+"""Attributes that MuJoCo once had: they are blanked out of the text that it reads."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cards_core.formats.xml_lines import XmlElement
 
-_ANY = "any value"
+_NOTHING = "changes no robot"
 
-_DROPPED = {
-    ("camera", "orthographic"): (_ANY, ""),
-    ("compiler", "convexhull"): (_ANY, ""),
-    ("compiler", "exactmeshinertia"): ("false", "inertia='exact' at each <mesh>"),
-    ("flag", "passive"): ("enable", "spring='disable' damper='disable'"),
-    ("flag", "sensornoise"): (_ANY, ""),
-    ("lengthrange", "inteval"): ("", "interval"),
-    ("option", "apirate"): (_ANY, ""),
-    ("option", "collision"): ("all", "contype='0' conaffinity='0' at geoms that touch nothing"),
-    ("option", "mpr_iterations"): (_ANY, ""),
-    ("option", "mpr_tolerance"): (_ANY, ""),
-    ("quality", "numarrows"): (_ANY, ""),
+_DROPPED: dict[tuple[str, str], tuple[str | None, str]] = {
+    ("camera", "orthographic"): (None, ""),
+    ("compiler", "convexhull"): (None, ""),
+    ("compiler", "exactmeshinertia"): ("false", ""),
+    ("flag", "passive"): ("enable", "springs and damping, switched off there, act here"),
+    ("flag", "sensornoise"): (None, ""),
+    ("flag", "solverstat"): (None, ""),
+    ("lengthrange", "inteval"): ("", "the default interval counts"),
+    ("option", "apirate"): (None, ""),
+    ("option", "collision"): ("all", "geoms touch by contype and conaffinity here"),
+    ("option", "mpr_iterations"): (None, ""),
+    ("option", "mpr_tolerance"): (None, ""),
+    ("quality", "numarrows"): (None, ""),
 }
-"""Element and attribute to the value that changes nothing, and what others became since."""
+"""Element and attribute to the value that changes nothing, None for any, and what others do."""
+
+_INSTEAD = {("compiler", "exactmeshinertia"): "inertia='exact' at each <mesh>"}
+"""What attributes became that change the robot itself."""
 
 _ATTRIBUTE = re.compile(rb"\s([^\s=]+)\s*=\s*(?:\"[^\"]*\"|'[^']*')")
 
 
-def obsolete(element: XmlElement) -> list[str]:
-    """Return the attributes of an element that newer MuJoCo refuses and that change nothing.
+def obsolete(element: XmlElement) -> Iterator[tuple[str, str]]:
+    """Yield attributes that newer MuJoCo refuses, and what leaving them out does.
 
     Args:
         element: Of an MJCF file.
 
     Raises:
-        DescriptionError: One of them does change something.
+        DescriptionError: One of them changes the robot.
     """
-    found = [name for name in element.attrib if (element.tag, name) in _DROPPED]
-    for name in found:
-        harmless, instead = _DROPPED[element.tag, name]
-        if harmless not in (_ANY, element.get(name)):
-            raise element.error(f"{name} is none of newer MuJoCo", f"{instead} in its place")
-    return found
+    for name, value in element.attrib.items():
+        key = element.tag, name
+        if key not in _DROPPED:
+            continue
+        harmless, otherwise = _DROPPED[key]
+        if harmless is None or value == harmless:
+            yield name, _NOTHING
+        elif key in _INSTEAD:
+            raise element.error(f"{name} is none of newer MuJoCo", f"{_INSTEAD[key]} in its place")
+        else:
+            yield name, f"changes this: {otherwise}"
 
 
 def without(file: Path, attributes: Iterable[tuple[XmlElement, str]]) -> bytes:
