@@ -53,6 +53,24 @@ def test_rows_of_a_log_that_was_not_closed_are_saved(tmp_path, capsys, error, st
         assert saved_log["time"].tolist() == list(range(512))
 
 
+@pytest.mark.parametrize("during", [False, True])
+@pytest.mark.parametrize(
+    ("number", "remedy"), [(28, "free space there"), (30, "a folder that can be written")]
+)
+def test_a_log_that_cannot_be_written_is_told_whole(tmp_path, monkeypatch, during, number, remedy):
+    """Where, why and what would be right, whether or not the run had failed before."""
+    error = OSError(number, os.strerror(number))
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("cards_core.loop.run_log.recover", fail)
+    end = run(fail if during else lambda *_: None, tmp_path)
+    assert f"a log cannot be written: {os.strerror(number)} (expected: {remedy})" in end.failure
+    assert end.failure.startswith(f"{tmp_path}: {'the run' if during else 'a log'} cannot be")
+    assert "Errno" not in end.failure
+
+
 def test_real_time_factor_leaves_out_start_and_resets(tmp_path, monkeypatch):
     clock = 0.0
     monkeypatch.setattr(time, "monotonic", lambda: clock)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
+
+from cards_core.errors import CardsError
 
 TRANSPORTS = "FASTDDS_BUILTIN_TRANSPORTS"
 """Environment variable that Fast DDS reads when a context is made; other middleware ignores it."""
@@ -19,6 +22,23 @@ VARIABLES = (TRANSPORTS, *PROFILES, RANGE, "ROS_LOCALHOST_ONLY")
 
 _THIS_MACHINE = str(Path(__file__).with_name("this_machine.xml"))
 """The file of profiles with UDP alone, and others of this machine only."""
+
+
+def check_loopback() -> None:
+    """Refuse a machine whose loopback interface is down: processes on it do not find each other.
+
+    Raises:
+        CardsError: It is down.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
+        try:
+            own.connect(("127.0.0.1", 9))  # sends nothing
+        except OSError as error:
+            raise CardsError(
+                f"the loopback interface of this machine is down ({error.strerror}): ROS nodes on "
+                "it do not find each other (expected: it is up, with 'ip link set lo up' as root; "
+                "or --no-ros)"
+            ) from None
 
 
 def use_udp() -> None:

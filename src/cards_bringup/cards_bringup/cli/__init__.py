@@ -264,13 +264,14 @@ def _words(error: Exception) -> str:
                 f"LD_LIBRARY_PATH puts another program's {others[0]} in the place of ours: "
                 f"{error} (expected: LD_LIBRARY_PATH unset, or without that folder)"
             )
-        case OSError() if error.filename is not None:
-            return f"{error.filename}: {error.strerror}"
         case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             return (
-                f"cannot write a file: {error.strerror} (expected: free space where the results "
-                "go, in CARDS_CACHE or ~/.cache, and in TMPDIR or /tmp)"
+                f"{error.filename or 'cannot write a file'}: {error.strerror} "
+                "(expected: free space where the results go, in CARDS_CACHE or ~/.cache, and in "
+                "TMPDIR or /tmp)"
             )
+        case OSError() if error.filename is not None:
+            return f"{error.filename}: {error.strerror}"
         case OSError():
             return str(error.strerror or error)
     raise error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -173,18 +174,26 @@ def simulate(args: argparse.Namespace, start: Start, duration: float, out: Path)
         except CardsError as problem:
             error = problem
         except OSError as problem:
-            error = CardsError(f"{out}: the run cannot be recorded: {problem}")
+            why = problem.strerror or problem
+            error = CardsError(f"{out}: the run cannot be recorded: {why}{_room(problem)}")
     wall = time.monotonic() - begin
     try:
         folders = [out, *(path for path in out.iterdir() if path.is_dir())]  # one of each robot
         for path in (path for folder in folders for path in recover(folder)):
             say(args, f"{path.relative_to(out)}: saved for a process that ended without doing so")
     except OSError as problem:
+        before = f"{out}: " if error is None else f"{error}; "
         error = CardsError(
-            f"{error or out}; a log cannot be written: {problem}. Its rows are in hidden files in "
-            f"{out}: with more room, cards_core.loop.run_log.recover makes the log of them"
+            f"{before}a log cannot be written: {problem.strerror or problem}{_room(problem)}. Its "
+            f"rows are in hidden files in {out}, of which cards_core.loop.run_log.recover makes "
+            "the log then"
         )
     return RunEnd(begin, wall, speed.reached, stopped, error, speed.real_time_factor)
+
+
+def _room(problem: OSError) -> str:
+    full = problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return f" (expected: {'free space there' if full else 'a folder that can be written'})"
 
 
 class _Speed:

@@ -107,14 +107,15 @@ class RosListener(ABC):
             self._executor.spin_once(timeout_sec=seconds)
 
     def __enter__(self) -> Self:
-        """Join the ROS network."""
+        """Join the ROS network. Raises `CardsError` where this machine has no loopback."""
         import rclpy
         from rclpy.context import Context
         from rclpy.executors import SingleThreadedExecutor
         from rclpy.signals import SignalHandlerOptions
 
-        from cards_ros.middleware import use_udp
+        from cards_ros.middleware import check_loopback, use_udp
 
+        check_loopback()
         use_udp()
         self._context = Context()
         rclpy.init(context=self._context, signal_handler_options=SignalHandlerOptions.NO)
