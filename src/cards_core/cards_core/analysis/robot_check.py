@@ -28,6 +28,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from cards_core.analysis.arm_jumps import arm_jumps
 from cards_core.analysis.conditions.actuation import Actuation
 from cards_core.analysis.conditions.kernels import RANK_TOLERANCE, RequiredWrenches, distances
 from cards_core.analysis.conditions.registry import make_condition
@@ -409,7 +410,21 @@ class _Poses:
             worst = int(np.argmin(self._all("inertia")))
             text = "the mass matrix is not positive definite"
             out.append(Finding("inertia", "unfit", "", text, self._pose(worst)))
-        return [*out, *self._idle(), *self._loop()]
+        return [*out, *self._idle(), *self._jumps(), *self._loop()]
+
+    def _jumps(self) -> list[Finding]:
+        q, tree = self._all("q"), self._dynamics.tree
+        out = []
+        for jump in arm_jumps(self._dynamics, q.min(axis=0), q.max(axis=0)):
+            text = (
+                f"its moment arm about {tree.velocity_names[jump.coordinate]} jumps by "
+                f"{1e3 * abs(jump.arm):.3g} mm, or 1/1000, its length by {1e3 * jump.length:.3g} "
+                "mm: the path takes another way round its surface"
+            )
+            name = self._dynamics.robot.muscles[jump.muscle].name
+            pose = dict(zip(tree.position_names, jump.q.tolist(), strict=True))
+            out.append(Finding("moment_arms", "warning", name, text, pose))
+        return out
 
     def _loop(self) -> list[Finding]:
         dynamics, poses = self._dynamics, self._all("q")[self._sound()][:LOOP_POSES]

@@ -13,6 +13,7 @@ from typing import cast
 
 import numpy as np
 
+from cards_core.analysis.arm_jumps import may_jump
 from cards_core.analysis.conditions.actuation import Actuation
 from cards_core.analysis.conditions.base import ConditionError
 from cards_core.analysis.conditions.registry import make_condition
@@ -78,7 +79,7 @@ class LiveResult:
         tensions: For the held load at the present pose, shape (m,), [N]; NaN of muscles that take
             no tension, and where there is no answer.
         tension_status: Whether these hold it.
-        problem: What could not be computed, empty otherwise.
+        problem: What could not be computed, and which moment arms jump; empty otherwise.
     """
 
     robot: Robot
@@ -208,6 +209,7 @@ class LiveAnalysis:
         arms = np.array([curves[:, j, :, j] for j in range(nv)]).reshape(nv, m, k)
         lengths = np.array([row.lengths[0] for row in rows])
         tensions, status, problem = self._hold(robot, lengths, jacobian[:, 0], load)
+        problem = "; ".join(filter(None, [problem, *self._jumps(robot, rows, -arms)]))
         prepared = _prepared(robot)
         full = len(Actuation(prepared, motors=False).coordinates)
         rank, value, closure, static = None, math.nan, None, None
@@ -220,6 +222,19 @@ class LiveAnalysis:
             robot, lengths, self.values, arms.transpose(1, 0, 2), -jacobian[:, 0],
             full, rank, value, closure, static, tensions, status, problem,
         )  # fmt: skip
+
+    def _jumps(self, robot: Robot, rows: list[MuscleRows], rates: Array) -> list[str]:
+        """Say along which curves a moment arm jumps; rates have shape (nv, m, k)."""
+        out = []
+        for j, name in enumerate(self.tree.velocity_names):
+            here = slice(1 + j * self._curve_points, 1 + (j + 1) * self._curve_points)
+            lengths = np.array([row.lengths[here] for row in rows]).reshape(-1, self._curve_points)
+            step = float(self.values[j, 1] - self.values[j, 0])
+            for k, i in np.argwhere(may_jump(step, lengths.T, rates[j].T)):
+                if any(isinstance(item, Wrap) for item in robot.muscles[i].path):
+                    text = f"the moment arm of {robot.muscles[i].name} about {name} jumps at"
+                    out.append(f"{text} {self.values[j, k]:.3g}")
+        return out
 
     def _rows(
         self,
