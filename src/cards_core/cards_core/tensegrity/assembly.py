@@ -318,8 +318,12 @@ def _add_pair(part: Part, pair: Pair) -> None:
         raise pair.at.error("is in a group without tags", "tags as key of the group")
     if pair.first is pair.second:
         raise pair.at.error(f"joins '{pair.first.name}' with itself", "two nodes")
+    # the toolkit makes both, as long as they are not named alike here
+    twice = "format" not in pair.at.document.data
     for other in part.pairs:
         if other.joins(pair.first, pair.second) and not other.removal:
+            if twice and other.name != pair.name:
+                continue
             raise pair.at.error(
                 f"'{pair.first.name}' and '{pair.second.name}' are a pair already, "
                 f"in line {other.at.document.line(other.at.place)}",

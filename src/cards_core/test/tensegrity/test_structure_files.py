@@ -541,6 +541,18 @@ builders: {rod: {class: rod, radius: 0.01, density: 100}}
     assert body.mass == pytest.approx(math.pi * 0.01**2 * 100)
 
 
+def test_a_pair_twice_in_nasa_format_counts_twice(tmp_path):
+    """As in the toolkit, whose own legs of the spine have one in either order."""
+    text = "nodes: {a: [0, 0, 0], b: [0, 10, 0]}\npair_groups:\n  rod:\n    - [a, b]\n%s"
+    once = build(write(tmp_path, text % ""))
+    twice = build(write(tmp_path, text % "    - [b, a]\n"))
+    assert twice.bodies[0].mass == pytest.approx(2.0 * once.bodies[0].mass)
+    (note,) = twice.notes
+    assert note == "'a-b' and 'b-a' join the same places, both count"
+    with pytest.raises(DescriptionError, match=r":5: .*pair already, in line 4"):
+        build(write(tmp_path, text % "    - [a, b]\n"))
+
+
 def test_parts_at_one_place_are_noted(tmp_path):
     """As when the offset of copies is forgotten."""
     write(tmp_path, TWO_RODS, "part.yaml")
