@@ -35,6 +35,7 @@ def pulled(batch, scale=0.97):
     batch.command(np.zeros(len(taken)), rest_lengths=scale * batch.state.muscle_lengths[:, taken])
 
 
+@pytest.mark.filterwarnings("ignore:'prism_3' has cables with contact:RuntimeWarning")
 @pytest.mark.parametrize("contact", [False, True])
 def test_one_of_a_batch_is_one_alone(spine, contact):
     """With contact cables too: the same bytes as the simulator's."""

@@ -9,12 +9,14 @@ import rod_oracle
 
 from cards_core.errors import RodError
 from cards_core.formats.locate import known_models
+from cards_core.rods.robots.initial_guess import hermite_guess
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import Base, BaseKind, Tip, TipKind
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.status import RodStatus
 from cards_core.rods.tracking.continuation import Bounds, StepAcceptance, follow
 from cards_core.rods.tracking.initial_search import find_equilibrium, home_equilibrium
+from cards_core.rods.tracking.levenberg_marquardt import Equations, levenberg_marquardt
 from cards_core.rods.tracking.search_methods import Budget
 from cards_core.rods.tracking.targets import Target, pose_difference
 
@@ -235,3 +237,25 @@ def test_a_plate_that_can_spin_is_rank_deficient():
     result = find_equilibrium(RodRobotSolver(robot), q=np.zeros(6))
     assert result.status is RodStatus.SINGULAR
     assert "turns about" in result.message
+
+
+class Cliff(Equations):
+    """Wherever it is asked next, the residual is finite, its square is not."""
+
+    asked = 0
+
+    def linearise(self, state):
+        r, J = super().linearise(state)
+        self.asked += 1
+        return (r if self.asked == 1 else np.full_like(r, 1e200)), J
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_step_of_infinite_cost_is_refused_without_a_warning():
+    solver = solver_of("stewart_6efr")
+    robot = solver.robot
+    equations = Cliff(solver, False, np.array(robot.wrench), robot.wrench_frame)
+    start = hermite_guess(robot, robot.home_pose)
+    descent = levenberg_marquardt(equations, start, iterations=4)
+    assert equations.asked == 4
+    assert descent.guess is start

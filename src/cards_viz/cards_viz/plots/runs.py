@@ -302,10 +302,11 @@ def muscle_lengths(time: Array, values: Array, names: Sequence[str]) -> Figure:
         over.set_ylabel("length [m]")
         under.set_ylabel("change since start [mm]")
         under.set_xlabel("time [s]")
-        over.legend(
-            loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0,
-            ncols=1 + (m - 1) // 24,
-        )  # fmt: skip
+        if m <= MOST_NAMES:
+            over.legend(
+                loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0,
+                ncols=1 + (m - 1) // 24,
+            )  # fmt: skip
         over.set_xlim(time[0], max(time[-1], time[0] + 1e-9))
     return figure
 

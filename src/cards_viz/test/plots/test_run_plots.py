@@ -200,8 +200,8 @@ def test_plots_leave_the_users_settings_alone(tmp_path):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("m", [5, 32, 33, 64])
-def test_tensions_of_many_muscles_fit_into_the_figure(m, tmp_path):
+@pytest.mark.parametrize("m", [5, 32, 33, 64, 121])
+def test_many_muscles_fit_into_the_figure(m, tmp_path):
     """Beside the lines of many muscles there is no list of names; the map has them."""
     time = np.linspace(0.0, 1.0, 5)
     names = [f"muscle_with_a_long_name_{k}" for k in range(m)]
@@ -211,4 +211,9 @@ def test_tensions_of_many_muscles_fit_into_the_figure(m, tmp_path):
     over, under = figure.axes[:2]
     assert (over.get_legend() is not None) == (m <= 32)
     assert [label.get_text() for label in under.get_yticklabels()] == names
+    assert over.get_position().width > 0.2
+    lengths = plots.muscle_lengths(time, 1e-3 * values, names)
+    drawing.save(lengths, tmp_path / "lengths.png")
+    over = lengths.axes[0]
+    assert (over.get_legend() is not None) == (m <= 32)
     assert over.get_position().width > 0.2

@@ -159,7 +159,8 @@ def levenberg_marquardt(
         else:
             r_trial, J_trial = equations.linearise(trial)
             finite = np.isfinite(r_trial).all() and np.isfinite(J_trial).all()
-            trial_cost = float(r_trial @ r_trial) if finite else float("inf")
+            with np.errstate(over="ignore"):  # that is infinite, too
+                trial_cost = float(r_trial @ r_trial) if finite else float("inf")
             gain = (cost - trial_cost) / max(predicted, 1e-300)
         if gain > 0.0:
             state, r, J, cost = trial, r_trial, J_trial, trial_cost
