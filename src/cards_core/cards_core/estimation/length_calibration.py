@@ -12,11 +12,12 @@ together, by least squares with what is known before:
          + sum o^2 / s_o^2  +  sum (a - a_0)^2 / s_a^2
 
 by Levenberg and Marquardt's method [More1978]_ on the tangent space of the poses. There are
-N m readings for N nv + m unknowns: with redundancy, m > nv, they are enough from some N on, if the
-moment arms change with the pose (`cards_core.estimation.offsets` has the directions that no pose
-can tell). The covariance ``(J'J)^-1`` at the solution, the poses eliminated, says how well each
-number is known; directions whose standard deviation is more than half of what was assumed before
-are not told by the readings, and the parameters that have a part in them are named.
+N m readings for N nv + m unknowns: with redundancy, m > nv, known joints aside, they are enough
+from some N on, if the moment arms change with the pose (`cards_core.estimation.offsets` has the
+directions that no pose can tell). The covariance ``(J'J)^-1`` at the solution, the poses
+eliminated, says how well each number is known; directions whose standard deviation is more than
+half of what was assumed before are not told by the readings, and the parameters that have a part
+in them are named.
 
 Where several poses have the same lengths the first guess decides: begin near home.
 """
@@ -24,7 +25,9 @@ Where several poses have the same lengths the first guess decides: begin near ho
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
+from itertools import chain, cycle
 
 import numpy as np
 
@@ -54,11 +57,29 @@ NEAR = 5e-3
 TRIES = 20
 """Such others, at random within the limits."""
 
+NEIGHBOURS = 3
+"""Known poses at which a further one is looked for first, then `TRIES` times around all."""
+
+SPREAD = 0.5
+"""How far around, [rad] or [m]."""
+
+GOOD = 2.0
+"""Square of misfit and distance from a known pose at which no other solution is looked for."""
+
+FIRST = 0.05
+"""Standard deviation of the first pose while others are added, [rad] or [m]."""
+
+APART = 0.05
+"""Distance from which on two solutions are different ones, [rad] or [m]."""
+
 ITERATIONS = 200
 """Most steps of the method."""
 
 STEP_TOLERANCE = 1e-9
 """Change of every unknown [m], [rad] that ends it."""
+
+COST_TOLERANCE = 1e-9
+"""So does this one of the sum of squares, each over its variance, in an undamped step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +148,8 @@ def calibrate_lengths(
     Raises:
         ShapeError: Arrays that do not fit the robot or each other, or numbers that are not finite.
         UnknownNameError: No such muscle.
-        EstimationError: Fewer muscles than coordinates, or points of a muscle that wraps.
+        EstimationError: Fewer muscles and known joints than coordinates, or points of a muscle
+            that wraps.
     """
     return _Problem(
         robot,
@@ -165,11 +187,6 @@ class _Problem:
                 "finite; leave such poses out"
             )
         self.count = len(self.readings)
-        if m < tree.nv:
-            raise EstimationError(
-                f"{m} muscles do not determine a pose of {tree.nv} coordinates; expected at least "
-                "as many"
-            )
         self.joints = (
             np.full((self.count, tree.nq), np.nan) if joints is None else np.array(joints)
         )
@@ -184,6 +201,12 @@ class _Problem:
                     f"joint '{node.name}' is a ball joint, whose sensor is not supported; "
                     "expected NaN for its four numbers"
                 )
+        fewest = int(known.sum(axis=1).min())
+        if m + fewest < tree.nv:
+            raise EstimationError(
+                f"{m} muscles and {fewest} known joints do not determine a pose of {tree.nv} "
+                "coordinates; expected at least as many"
+            )
         names = ("length_noise", "joint_noise", "offset_std", "point_std")
         for name, value in zip(names, stds, strict=True):
             finite_number(value, name, above=0.0, error=ShapeError)
@@ -197,15 +220,23 @@ class _Problem:
             if node.kind != "ball"
             for k in range(node.nv)
         }
+        self.first: Array | None = None
+        self.most = ITERATIONS
         self.known = [(int(i), int(k), self._velocity_of[int(k)]) for i, k in np.argwhere(known)]
 
     def solve(self, first: Array | None) -> LengthCalibration:
-        q, offsets = self._begin(first)
+        found = self._refined(*self._begin(first))
+        if not found.misfit**2 < GOOD and (grown := self._grown(first)) is not None:
+            found = min(found, grown, key=lambda one: one.misfit)
+        return found
+
+    def _refined(self, q: Array, offsets: Array) -> LengthCalibration:
+        """Return the minimum next to a start."""
         points = np.array([self._position(k, j) for k, j in self.points]).reshape(-1, 3)
         start = points.copy()
         residual, jacobian = self._evaluate(q, offsets, points, start)
         cost, mu, iterations, converged = float(residual @ residual), 1e-6, 0, False
-        while iterations < ITERATIONS and not converged:
+        while iterations < self.most and not converged:
             iterations += 1
             normal, gradient = jacobian.T @ jacobian, jacobian.T @ residual
             damped = normal + mu * np.diag(np.diagonal(normal) + 1e-12)
@@ -214,7 +245,9 @@ class _Problem:
             found = self._evaluate(*trial, start)
             new_cost = float(found[0] @ found[0])
             if new_cost <= cost * (1.0 + 1e-12):
-                converged = float(np.abs(step).max()) < STEP_TOLERANCE
+                converged = float(np.abs(step).max()) < STEP_TOLERANCE or (
+                    mu < 1e-3 and cost - new_cost < COST_TOLERANCE
+                )
                 q, offsets, points = trial
                 (residual, jacobian), cost, mu = found, new_cost, max(mu / 10.0, 1e-12)
             else:
@@ -258,6 +291,58 @@ class _Problem:
             poses.append(np.where(np.isfinite(known), known, q))
         return np.array(poses), offsets
 
+    def _grown(self, first: Array | None) -> LengthCalibration | None:
+        """Return what adding pose by pose finds, next the one with the nearest readings.
+
+        All poses and offsets so far are estimated anew each time: a new pose then begins with
+        offsets that are told better, next to one that is near. None if one does not fit.
+        """
+
+        def known(i: int, q: Array) -> Array:
+            return np.where(np.isfinite(self.joints[i]), self.joints[i], q)
+
+        q, offsets = self._begin(first)
+        solver, rng = LengthSolver(self.dynamics), np.random.default_rng(0)
+        apart = np.linalg.norm(self.readings[:, None] - self.readings, axis=2)
+        rows, poses = [0], q[:1]
+        while len(rows) < self.count:
+            left = [i for i in range(self.count) if i not in rows]
+            new = min(left, key=lambda i: apart[i, rows].min())
+            reading = self.readings[new] + offsets
+            near = np.argsort(apart[new, rows])
+            moves = rng.normal(scale=SPREAD, size=(TRIES, self.tree.nv))
+            around = (
+                self.space.integrate(poses[k], v) for k, v in zip(cycle(near), moves, strict=False)
+            )
+            starts = map(self.space.clip, chain(poses[near[:NEIGHBOURS]], around))
+            rows.append(new)
+            part = self._part(rows, q[0])
+            seen: list[Array] = []
+            tried: list[tuple[float, LengthCalibration]] = []
+            for begin in starts:
+                one = known(new, solver.solve(known(new, begin), reading).q)
+                if all(np.abs(self.tree.difference(one, p)).max() > APART for p in seen):
+                    seen.append(one)
+                    found = part._refined(np.vstack([poses, one]), offsets)
+                    way = self.tree.difference(found.q[-1], found.q[near[0]])
+                    tried.append((found.misfit**2 + float(way @ way), found))
+                if tried[-1][0] < GOOD:
+                    break
+            _, best = min(tried, key=lambda pair: pair[0])
+            if not best.misfit < MISFIT:
+                return None
+            poses, offsets = best.q, best.offsets
+        back = np.argsort(rows)
+        return self._refined(poses[back], offsets)
+
+    def _part(self, rows: list[int], first: Array) -> _Problem:
+        """Return the problem of some of the poses, the first one near where it was thought."""
+        out = copy(self)
+        out.first, out.most = first, ITERATIONS // 4
+        out.readings, out.joints, out.count = self.readings[rows], self.joints[rows], len(rows)
+        out.known = [(rows.index(i), k, v) for i, k, v in self.known if i in rows]
+        return out
+
     def _position(self, muscle: int, index: int) -> Array:
         element = self.robot.muscles[muscle].path[index]
         assert isinstance(element, ViaPoint)
@@ -299,6 +384,9 @@ class _Problem:
                     rows[i, muscle, place : place + 3] = slope
         residual = [(lengths - self.readings - offsets).ravel() / self.noise]
         blocks = [rows.reshape(count * m, unknowns) / self.noise]
+        if self.first is not None:
+            residual.append(self.tree.difference(q[0], self.first) / FIRST)
+            blocks.append(np.eye(nv, unknowns) / FIRST)
         priors = np.zeros((len(self.known) + m + points.size, unknowns))
         values = np.zeros(len(priors))
         for row, (i, k, v) in enumerate(self.known):

@@ -15,11 +15,14 @@ from random_robots import random_robot
 NOISE = 1e-4
 
 
-def held(robot, count, *, span=0.25, noise=NOISE, seed=0, first=0.02):
-    """Readings of a robot that is held in poses, the first one near home."""
+def held(robot, count, *, span=0.25, noise=NOISE, seed=0, first=0.02, around=None):
+    """Readings of a robot that is held in poses, the first one near home; or all are around it."""
     rng = np.random.default_rng(seed)
     dynamics, tree = make_dynamics(robot, "numeric"), robot.tree
     q = np.array([tree.random(rng, span=span) for _ in range(count)])
+    if around is not None:
+        q = tree.home + rng.uniform(-around, around, q.shape)
+        q = np.clip(q, tree.lower, tree.upper)
     q[0] = tree.integrate(tree.home, first * rng.normal(size=tree.nv))
     offsets = rng.normal(scale=0.2, size=len(robot.muscles))
     lengths = np.array([dynamics.update(row, np.zeros(tree.nv)).muscle_lengths for row in q])
@@ -36,6 +39,18 @@ def test_exact_readings_give_exact_offsets(name):
     np.testing.assert_allclose(found.offsets, offsets, atol=2e-6)
     np.testing.assert_allclose(found.q, q, atol=2e-5)
     assert found.rms < 1e-7
+
+
+@pytest.mark.parametrize("name", ["spherical_2s", "ipanema_1"])
+def test_poses_far_from_one_another_are_told_apart(name):
+    """Where several poses have almost the same lengths: 2 more muscles than coordinates."""
+    robot, wrong = load(name), 0
+    for seed in range(12):
+        _, offsets, readings = held(robot, 12, around=0.5, seed=seed)
+        found = calibrate_lengths(robot, readings, length_noise=NOISE)
+        error = np.abs(found.offsets - offsets).max()
+        wrong += not (found and error < max(1e-3, 5.0 * found.offset_stds.max()))
+    assert wrong <= 1
 
 
 def test_standard_deviations_are_those_of_the_errors():
@@ -70,6 +85,27 @@ def test_joints_that_are_known_help():
     found = calibrate_lengths(robot, readings, joints=joints, length_noise=NOISE, joint_noise=1e-4)
     assert np.all(found.offset_stds < without.offset_stds)
     assert np.abs((found.offsets - offsets) / found.offset_stds).max() < 4.0
+
+
+def test_angles_count_as_lengths_do():
+    """Three muscles and three angles are six numbers for the four coordinates of a pose."""
+    full = load("bm_arm")
+    robot = replace(full, muscles=tuple(full.muscles[row] for row in (0, 2, 5)))
+    with pytest.raises(EstimationError, match="3 muscles and 0 known joints do not determine"):
+        calibrate_lengths(robot, held(robot, 16, around=0.5)[2])
+    right = 0
+    for seed in range(12):
+        q, offsets, readings = held(robot, 16, around=0.5, seed=seed)
+        joints = np.full_like(q, np.nan)
+        joints[:, [0, 1, 3]] = q[:, [0, 1, 3]]
+        found = calibrate_lengths(
+            robot, readings, joints=joints, length_noise=NOISE, joint_noise=1e-4
+        )
+        assert not found.undetermined
+        assert found.offset_stds.max() < 2e-3
+        error = np.abs((found.offsets - offsets) / found.offset_stds).max()
+        right += bool(found) and error < 4.0
+    assert right >= 11
 
 
 def test_what_no_pose_tells_is_named():
@@ -166,5 +202,5 @@ def test_muscles_that_wrap_and_too_few_muscles_are_refused():
     with pytest.raises(EstimationError, match="wraps"):
         calibrate_lengths(robot, readings, points_of=[wrapping.name])
     two = load("planar_2r")
-    with pytest.raises(EstimationError, match="1 muscles do not determine a pose of 2"):
+    with pytest.raises(EstimationError, match="1 muscles and 0 known joints do not determine"):
         calibrate_lengths(replace(two, muscles=two.muscles[:1]), np.zeros((2, 1)))
