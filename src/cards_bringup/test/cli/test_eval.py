@@ -48,6 +48,14 @@ def test_motors_carry_what_the_muscles_do_not(tmp_path):
     assert not evaluate(str(weak), q, still, still, backend="numeric")["tensions_feasible"]
 
 
+def test_only_joints_with_motors_are_listed_as_such(tmp_path, capsys):
+    file = write_model(platform_arm(), tmp_path / "platform_arm")
+    assert main(["analyse", "id", str(file)]) == 0
+    _, _, listed = capsys.readouterr().out.partition("joint motors")
+    lines = listed.partition("\n\n")[0].splitlines()[1:]
+    assert [line.split()[0] for line in lines] == list(MOTORS)
+
+
 @pytest.mark.parametrize("words", [["eval", "wrap_elbow"], ["analyse", "ik", "wrap_elbow"]])
 def test_a_path_that_is_not_found_is_named(words, monkeypatch, capsys):
     """By each command alike, and no number is given for it."""

@@ -402,6 +402,8 @@ INERTIA = (
     [
         ("<robot name='r'/>", 1, "not an SDF document"),
         (model(link(), version="1.7"), 1, r"SDF version '1\.7'.*1\.9, 1\.10, 1\.11"),
+        (model(link(), version="1.4"), 1, r"'1\.4'.*; gz sdf -p FILE > NEW, .* converts older"),
+        (model(link(), version="1.13"), 1, r"'1\.13' \(expected: .*1\.12\)$"),
         (f"<sdf><model name='m'>{link()}</model></sdf>", 1, "no version"),
         ('<sdf version="1.11"/>', 1, "holds no model"),
         (model(""), 1, "has no link"),

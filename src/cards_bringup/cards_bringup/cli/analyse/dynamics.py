@@ -75,6 +75,7 @@ def _run_id(args: argparse.Namespace) -> int:
     from cards_core.analysis.inverse_dynamics import InverseDynamics, external_load
     from cards_core.dynamics import make_dynamics
     from cards_core.formats import load
+    from cards_core.robot.motors import motors_of
 
     dynamics = make_dynamics(load(args.robot))
     motion = read_motion(args, dynamics)
@@ -107,9 +108,10 @@ def _run_id(args: argparse.Namespace) -> int:
         "f": Series("tensions", "N", muscles, column("tensions")),
         "residual": Series("residual", "Nm or N", tree.velocity_names, column("residual"), False),
     }
-    if np.any(column("motor_forces")):
-        motors = column("motor_forces")
-        series["motor"] = Series("joint motors", "Nm or N", tree.velocity_names, motors)
+    motors = motors_of(tree)
+    if len(motors):
+        efforts = column("motor_forces")[:, motors.rows]
+        series["motor"] = Series("joint motors", "Nm or N", motors.names, efforts)
     extra = {"method": args.method}
     status = [result.status for result in results]
     return finish(args, dynamics, status, series, time=motion.time, extra=extra)

@@ -320,4 +320,7 @@ def check_root(root: XmlElement) -> None:
     version = root.get("version", "").strip()
     if version not in VERSIONS:
         shown = f"SDF version '{shorten(version)}'" if version else "no version"
-        raise root.error(shown, f'version="..." one of {", ".join(VERSIONS)}')
+        known = f'version="..." one of {", ".join(VERSIONS)}'
+        older = version.startswith("1.") and version[2:].isdecimal() and int(version[2:]) < 9
+        remedy = "; gz sdf -p FILE > NEW, of SDFormat, converts older ones" if older else ""
+        raise root.error(shown, known + remedy)
