@@ -235,3 +235,35 @@ def test_attached_models_count_as_often_as_mujoco_reads_them(place, monkeypatch)
     assert len(read) == 17
     with pytest.raises(DescriptionError, match=r"m20\.xml:1.*at most 20 in a row"):
         read_source(chain(300, 1))
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_includes_of_included_files_are_looked_for_as_mujoco_does(place, absolute, monkeypatch):
+    """Beside the model first, then beside the file that names them."""
+    parts = place / "parts" / "deep"
+    parts.mkdir(parents=True)
+    (place / "parts" / "first.xml").write_text(
+        '<mujoco><include file="deep/second.xml"/></mujoco>'
+    )
+    (parts / "second.xml").write_text('<mujoco><include file="../third.xml"/></mujoco>')
+    body = (
+        '<mujoco><worldbody><body name="{}"><joint/><geom size="1"/></body></worldbody></mujoco>'
+    )
+    (place / "parts" / "third.xml").write_text(body.format("beside"))
+    file = model(place, "", body='<include file="parts/first.xml"/>')
+    monkeypatch.chdir(place)
+    path = file if absolute else file.relative_to(place)
+    assert [link.name for link in import_mjcf(path).robot.links] == ["beside"]
+    # one that the model's folder has goes first
+    (place.parent / "third.xml").write_text(body.format("above"))
+    assert [link.name for link in import_mjcf(path).robot.links] == ["above"]
+    for name in ("{private}/out.xml", "../deep/link.xml"):
+        private = place.parents[1] / "private"
+        (private / "out.xml").write_text(body.format("out"))
+        (parts / "second.xml").write_text(
+            f'<mujoco><include file="{name.format(private=private)}"/></mujoco>'
+        )
+        (parts / "link.xml").unlink(missing_ok=True)
+        (parts / "link.xml").symlink_to(private / "out.xml")
+        with pytest.raises(DescriptionError, match=r"second\.xml:1.*outside of the model's pack"):
+            read_source(path)

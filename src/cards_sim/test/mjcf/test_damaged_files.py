@@ -179,3 +179,24 @@ def test_files_that_cannot_be_read(tmp_path):
         import_mjcf(tmp_path / "none.xml")
     with pytest.raises(DescriptionError, match="is a folder"):
         import_mjcf(tmp_path)
+
+
+def test_comments_that_xml_forbids_and_mujoco_reads(tmp_path):
+    (tmp_path / "part.xml").write_text(
+        "<mujoco>\n<!-- a -- b\n<body -->\n<worldbody><body name='b'><joint/><geom size='1'/>"
+        "</body></worldbody></mujoco>"
+    )
+    path = tmp_path / "model.xml"
+    text = (
+        "<mujoco><!-- see -- there --->\n<!---- x ---->\n<include file='part.xml'/>\n{}</mujoco>"
+    )
+    path.write_text(text.format(""))
+    robot = import_mjcf(path).robot
+    assert [(link.name, link.line) for link in robot.links] == [("b", None)]
+    # what is malformed otherwise keeps its place, and what is obsolete is blanked where it is
+    path.write_text(text.format("<option apirate='1'/><body"))
+    with pytest.raises(DescriptionError, match=r"model\.xml:4.*malformed"):
+        import_mjcf(path)
+    path.write_text(text.format("<option apirate='1'/>"))
+    (said,) = [f for f in import_mjcf(path).findings if f.code == "obsolete"]
+    assert said.line == 4
