@@ -2,8 +2,8 @@
 
     .venv/bin/python tests/fuzz/foreign.py --cases 20000 --commands 200
 
-Each case damages one file of a folder (a run, learning, a campaign, a fit, a workspace, saved
-states) or one document of `fuzz_parsers`, and has it read as the commands do. It must end within
+Each case damages one file of a folder (a run, learning, a campaign of faults) or one document of
+`fuzz_parsers`, and has it read as the commands do. It must end within
 `SECONDS`, in `MEMORY` bytes of address space, with an object or with an error that the command
 line tells in one line. A case depends on its number and the seed: ``--only 1234`` repeats one.
 """

@@ -299,3 +299,30 @@ def test_a_cluster_that_is_lost_keeps_what_was_done(whole, tmp_path):
     assert len(RunFolder(folder).trials(small())) >= 3
     learn(small(), folder, workers=1, resume=True)
     assert digest(folder) == digest(whole)
+
+
+def test_an_experiment_of_a_folder_that_is_no_text_is_told(tmp_path):
+    store = RunFolder(tmp_path)
+    store.create(small())
+    file = tmp_path / EXPERIMENT
+    file.write_bytes(file.read_bytes() + b"# \xff\n")
+    with pytest.raises(CardsError, match=r"experiment\.yaml:\d+: .*byte 0xff is not UTF-8"):
+        store.experiment()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[1]",
+        "3",
+        "[" * 9999,
+        '{"number": "one"}',
+        '{"number": 1, "values": [1], "runs": []}',
+        "\xff",
+    ],
+)
+def test_lines_of_a_journal_that_are_no_trial_are_passed_over(tmp_path, line):
+    store = RunFolder(tmp_path)
+    store.create(small())
+    (tmp_path / JOURNAL).write_bytes(line.encode("latin-1") + b"\n")
+    assert store.trials(small()) == {}

@@ -1,6 +1,7 @@
 """Plans of chaos campaigns, and schedules that are drawn from them."""
 
 import json
+from dataclasses import asdict
 
 import pytest
 
@@ -150,3 +151,22 @@ def test_a_wrong_command_line_is_told(words, message, tmp_path, capsys, monkeypa
     (tmp_path / "full" / "file").touch()
     assert cli.main(["soak", *words]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"at": []}, r"faults\[0\]\.at: is a list"),
+        ({"at": "soon"}, r"faults\[0\]\.at: is 'soon'"),
+        ({"kind": "unplug"}, r"faults\[0\]\.kind: is 'unplug'.*kill"),
+        ({"target": "page"}, r"faults\[0\]\.target: is 'page'.*simulator, controller"),
+        ({"seed": -1}, r"faults\[0\]\.seed: is -1"),
+    ],
+)
+def test_a_damaged_report_is_not_replayed(plan, tmp_path, change, message):
+    fault = {"at": 1.0, "kind": "kill", "target": "simulator", "duration": 1.0, "seed": 1}
+    episode = {"number": 0, "system": "topics", "duration": 9.0, "faults": [{**fault, **change}]}
+    data = {"plan": asdict(plan), "schedule": [episode], "episodes_done": 1, "seed": 3}
+    (tmp_path / "report.json").write_text(json.dumps(data))
+    with pytest.raises(DescriptionError, match=message):
+        read_report(tmp_path)

@@ -185,3 +185,20 @@ def test_signals_that_do_not_fit(run_arrays, planar_2r):
     arrays["signal_fields"] = np.array(["colour"])
     with pytest.raises(RunLogError, match="the field of signal 'relaxation' is 'colour'"):
         ControllerLog.from_arrays(arrays)
+
+
+def test_a_damaged_summary_is_told(run_arrays, planar_2r, tmp_path):
+    np.savez(tmp_path / "simulator.npz", **run_arrays(planar_2r, steps=10)[0])
+    for change, message in (
+        ('"axes": true', "axes: Expected `array`, got `bool`"),
+        ('"axes": [1]', r"axes\[0\]: Expected `str`"),
+        ('"stopped": 3', "stopped: Expected `bool`, got `int`"),
+        ('"wall_time_s": 1' + "0" * 400, "a whole number of 401 digits"),
+        ('"duration_s": NaN', "duration_s is nan"),
+        ('"a": ' + "[" * 9999 + "]" * 9999, "nested too deeply"),
+        ('"controller": "\\ud800"', "surrogates not allowed"),
+    ):
+        text = '{"robot": "planar_2r", "controller": "mrc", "mode": "lockstep", "wall_time_s": 1, '
+        (tmp_path / "summary.json").write_text(text + change + "}")
+        with pytest.raises(RunLogError, match=message):
+            RecordedRun.read(tmp_path, planar_2r)
