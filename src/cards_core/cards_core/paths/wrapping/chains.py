@@ -33,7 +33,7 @@ from cards_core.paths.wrapping.path_newton import (
     solve_path,
     start_towards,
 )
-from cards_core.paths.wrapping.surfaces import Surface
+from cards_core.paths.wrapping.surfaces import Surface, TorusSurface
 from cards_core.typing import Vector3
 
 SWEEPS = 30
@@ -71,6 +71,12 @@ class Obstacle:
     def surface(self) -> Surface:
         """The surface in its own frame."""
         return self.placed.surface
+
+    @property
+    def ambiguous(self) -> bool:
+        """Around a torus on a side: geodesics of one branch differ, the guess alone decides."""
+        around = isinstance(self.surface, TorusSurface) and self.side is not None
+        return around and not is_ring(self.surface, self.side, self.inside)
 
 
 class Chain:
@@ -146,7 +152,7 @@ class Chain:
             if (level == WANTED and k >= enough) or (guess.off_side and level >= LAST_RESORT):
                 break
             geodesic, solved = None, False
-            known = None if guess.minimum_only else start
+            known = None if guess.minimum_only or obstacle.ambiguous else start
             if known is not None and same_branch(surface, p, ring, known.point, guess.start):
                 (geodesic,), solved = solve_path(p, q, [here], [known])
                 solved = solved and same_branch(surface, p, ring, geodesic.start, guess.start)
@@ -281,6 +287,8 @@ class Chain:
             if contact is None or guess is None:
                 if contact is None and guess is None:
                     continue
+                return False
+            if obstacle.ambiguous:
                 return False
             before = obstacle.placed.inward(self._neighbours(i, p, q)[0])
             ring = is_ring(obstacle.surface, obstacle.side, obstacle.inside)

@@ -43,6 +43,11 @@ static int is_minimum(const double *p, const double *q, const geodesic_t *g) {
   return w > 0.0 && w + distance(g->x2, q)*w_rate > 0.0;
 }
 
+/* around a torus on a side: geodesics of one branch differ, and the guess alone decides */
+static int ambiguous(const obstacle_t *o) {
+  return surfaces[o->surface].kind == TORUS && o->has_side && !o->ring;
+}
+
 /* contact of one surface between p and q of the common frame; returns whether it is a solution */
 static int single(const obstacle_t *o, const placed_t *placed, double *warm_start,
                   const double *p_out, const double *q_out, contact_t *out) {
@@ -67,7 +72,7 @@ static int single(const obstacle_t *o, const placed_t *placed, double *warm_star
     if (best >= LAST_RESORT && guess[k].primary == OFF_SIDE) break;
     geodesic_t g;
     int solved = 0;
-    if (known && !guess[k].minimum_only && same_branch(o, p, warm_start + 1, guess[k].x)) {
+    if (known && !ambiguous(o) && !guess[k].minimum_only && same_branch(o, p, warm_start + 1, guess[k].x)) {
       start_t start;
       copy(warm_start + 1, start.x);
       copy(warm_start + 4, start.t);
@@ -222,6 +227,7 @@ static int follows(const run_t *run, const first_guess_t *first, const double *p
   for (int i = 0; i < run->count; ++i) {
     if (run->contacts[i].touched != first[i].touched) return 0;
     if (!first[i].touched) continue;
+    if (ambiguous(&run->obstacles[i])) return 0;
     double before[3], after[3], x[3];
     neighbours(run, i, p, q, before, after);
     inward(&run->placed[i], before, x);
