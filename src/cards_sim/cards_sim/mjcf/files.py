@@ -53,6 +53,7 @@ MAX_REPLICAS = 1000.0
 _TEXTS = frozenset({"name", "class", "childclass", "model", "file", "prefix"})
 _LIMITS = frozenset({"range", "ctrlrange", "forcerange", "actrange", "actuatorfrcrange"})
 
+_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 _LINE = re.compile(r"\bline (\d+)")
 _ELEMENT = re.compile(r"Element '([^']*)'")
 _NAME = re.compile(r"Element name '([^']*)'")
@@ -176,7 +177,7 @@ class _Reading:
             level: Number of these models.
         """
         refuse_cad(path, "an MJCF")
-        main = parse_xml(path)
+        main = _parsed(path)
         if main.tag != "mujoco":
             raise wrong_root(
                 main,
@@ -222,6 +223,17 @@ class _Reading:
         return source
 
 
+def _parsed(path: Path) -> XmlElement:
+    """Return a file's root; comments may hold ``--``, which MuJoCo does not mind."""
+    try:
+        return parse_xml(path)
+    except DescriptionError as error:
+        if not error.problem.startswith("malformed"):
+            raise
+        blank = _COMMENT.sub(lambda found: re.sub(rb"[^\r\n]", b" ", found[0]), path.read_bytes())
+        return parse_xml(blank, name=str(path))
+
+
 def _included(
     path: Path, main: XmlElement, allowed: Confinement
 ) -> tuple[MjcfSource, frozenset[Path]]:
@@ -236,6 +248,9 @@ def _included(
             if not name:
                 raise element.error("has no 'file'", "the name of a file")
             file = _opened(element, path.parent, "", name, allowed)
+            if not os.path.lexists(file):  # then from where it is named
+                beside = _opened(element, Path(element.source).parent, "", name, allowed)
+                file = beside if os.path.lexists(beside) else file
             try:
                 known = file.resolve() in done
             except (OSError, ValueError, RuntimeError) as error:
@@ -245,7 +260,7 @@ def _included(
             if len(roots) > MAX_FILES:
                 raise element.error(f"more than {MAX_FILES} files", "fewer")
             try:
-                included = parse_xml(file)
+                included = _parsed(file)
             except DescriptionError as error:
                 if error.line is None:  # it cannot be read: the mistake is here
                     raise element.error(f"'{shorten(name)}': {error.problem}") from None
