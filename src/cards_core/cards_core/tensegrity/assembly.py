@@ -36,6 +36,7 @@ OWN_KEYS = (
     "clearance",
     *NASA_KEYS,
     "point_masses",
+    "pinned",
 )
 PART_KEYS = ("path", "rotation", "translation", "scale", "offset")
 
@@ -163,6 +164,9 @@ class _Reader:
         _read_pairs(part, top)
         _read_bonds(part, top)
         _read_point_masses(part, top)
+        for item in top["pinned"].items() if top.has("pinned") else ():
+            for node in _nodes_at(part, item.text(), item):
+                node.pinned = True
         self.open.pop()
         return part
 
@@ -338,10 +342,15 @@ def _read_point_masses(part: Part, top: Field) -> None:
     masses = top["point_masses"]
     for key in masses.mapping():
         item = masses[key]
-        *names, node = key.split(".")
-        inside = _parts_at(part, ".".join(names), item) if names else [part]
-        for child in inside:
-            child.find_node(node, item).mass += item.number(above=0.0)
+        for node in _nodes_at(part, key, item):
+            node.mass += item.number(above=0.0)
+
+
+def _nodes_at(part: Part, path: str, at: Field) -> list[Node]:
+    """Return the nodes that ``part.node`` names, of several parts with ``part[*].node``."""
+    *names, node = path.split(".")
+    inside = _parts_at(part, ".".join(names), at) if names else [part]
+    return [child.find_node(node, at) for child in inside]
 
 
 # Bonds -----------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import numpy as np
 
 from cards_core.checks import LARGEST
 from cards_core.errors import DescriptionError
+from cards_core.robot.elements import WORLD
 from cards_core.tensegrity import kinds
 from cards_core.tensegrity.assembly import Assembly, assemble
 from cards_core.tensegrity.bodies import SAME_PLACE, groups, make_body, names, places
@@ -231,6 +232,15 @@ class _Plan:
         ends, anchors = [], []
         for node, other, where in zip(nodes, nodes[::-1], cord.anchors, strict=True):
             place = self.place[node]
+            if node.pinned:
+                if place in self.at_place:
+                    raise pair.at.error(
+                        f"pinned node '{node.name}' is on a rod, box or sphere",
+                        "a node of its own",
+                    )
+                ends.append(node.position)
+                anchors.append(Anchor(WORLD, self._full(node), node.position))
+                continue
             if place not in self.at_place:
                 raise _loose(node, pair.at)
             rigid = _nearest(self.at_place[place], node)
@@ -327,7 +337,8 @@ def _nearest(rigids: Sequence[Rigid], node: Node) -> Rigid:
 
 def _loose(node: Node, at: Field) -> DescriptionError:
     return at.error(
-        f"node '{node.name}' is on no rod, box or sphere", "a node that one of these has"
+        f"node '{node.name}' is on no rod, box or sphere",
+        "a node that one of these has, or that is listed under 'pinned'",
     )
 
 

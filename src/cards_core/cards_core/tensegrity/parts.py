@@ -29,6 +29,7 @@ class Node:
         name: As written; its words are its tags.
         position: In world axes, shape (3,), [m].
         mass: Of a point mass there, [kg].
+        pinned: Whether it is fixed to the world: cables may end there.
         at: Where it is written.
     """
 
@@ -37,6 +38,7 @@ class Node:
     position: Vector3
     at: Field
     mass: float = 0.0
+    pinned: bool = False
 
 
 @dataclass(eq=False)

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, DescriptionError
 from cards_core.formats import load
 from cards_core.tensegrity import build, to_robot, write_structure
@@ -136,6 +137,39 @@ def test_point_masses_and_masses_in_place_of_densities(tmp_path):
     rod = 2.0 * (3 * 0.01**2 + 1) / 12
     reduced = 2.0 * 0.5 / 2.5
     assert body.inertia.tensor[0, 0] == pytest.approx(rod + reduced * 0.25)
+
+
+HUNG = """format: tensegrity/1
+nodes: {low: [0, 0, 1], high: [0, 0, 2], left: [-1, 0, 3], right: [1, 0, 3], hook: [0, 1, 3]}
+pair_groups:
+  rod: [[low, high]]
+  cable: [[high, left], [high, right], [hook, high]]
+pinned: [left, right, hook]
+builders:
+  rod: {class: rod, radius: 0.01, density: 1000}
+  cable: {class: cable, stiffness: 100, pretension: 5, anchor: node}
+"""
+
+
+def test_cables_end_at_pinned_nodes_in_the_world(tmp_path):
+    structure = build(write(tmp_path, HUNG))
+    (body,) = structure.bodies
+    lift = structure.nodes["low"][2] - 1.0  # all of it stands on the ground
+    ends = [(cable.first, cable.second) for cable in structure.cables]
+    assert [(a.body, b.body) for a, b in ends] == [
+        (body.name, "world"), (body.name, "world"), ("world", body.name)
+    ]  # fmt: skip
+    np.testing.assert_allclose(ends[0][1].position, [-1.0, 0.0, 3.0 + lift])
+    robot = to_robot(structure)
+    dynamics = make_dynamics(robot, "numeric")
+    lengths = dynamics.update(robot.tree.home, np.zeros(6)).muscle_lengths
+    np.testing.assert_allclose(lengths, np.sqrt(2.0), atol=1e-9)
+    loose = changed(HUNG, "pinned: [left, right, hook]", "pinned: [left, right]")
+    with pytest.raises(DescriptionError, match=r"'hook' is on no rod.*listed under 'pi"):
+        build(write(tmp_path, loose))
+    held = changed(HUNG, "pinned: [left", "pinned: [high, left")
+    with pytest.raises(DescriptionError, match="pinned node 'high' is on a rod"):
+        build(write(tmp_path, held))
 
 
 # Parts -----------------------------------------------------------------------------------------
