@@ -31,15 +31,9 @@ from cards_hardware.bridge.hardware import Hardware
 from cards_hardware.errors import HardwareError
 from cards_hardware.hil.relay import Relay
 from cards_hardware.hil.rig import Rig
-from cards_hardware.protocol import (
-    BROADCAST,
-    EventCode,
-    ParameterId,
-    ResetCause,
-    State,
-    encode,
-    unpack,
-)
+from cards_hardware.protocol.codec import encode, unpack
+from cards_hardware.protocol.enums import EventCode, ParameterId, ResetCause, State
+from cards_hardware.protocol.schema import BROADCAST
 from cards_hardware.real_time import HOST_PRIORITY, make_real_time
 
 try:

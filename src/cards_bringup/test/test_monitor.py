@@ -17,7 +17,7 @@ from fake_board import FakeBoard
 from rich.console import Console
 
 from cards_bringup.cli import main
-from cards_bringup.real_robot.monitor import as_svg, as_text, render, watch
+from cards_bringup.real_robot.monitor import as_text, render, watch
 from cards_core.errors import CardsError
 from cards_hardware.boards.events import BoardEvent, flag_names
 from cards_hardware.monitor.board_monitor import BoardMonitor
@@ -132,12 +132,6 @@ def test_colours_at_soft_and_hard_limits():
     assert drawn["801.5"] == drawn["82"] == drawn["950.0"] == "bold red"
     assert drawn["ACTIVE"] == "green"
     assert drawn["0.0000"] == "yellow"  # a joint at its limit
-
-
-def test_an_image_of_it():
-    image = as_svg(snapshot(), 100, 26, "./cards monitor roboy_arm")
-    assert image.startswith("<svg")
-    assert "motor10" in image
 
 
 def test_as_json_has_no_nan():

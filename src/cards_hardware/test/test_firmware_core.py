@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from cards_core.codegen.toolchain import find_compiler
-from cards_hardware.protocol import Fault, FrameDecoder, MuscleFlag, State, unpack
-from cards_hardware.protocol.enums import ParameterId
+from cards_hardware.protocol.codec import unpack
+from cards_hardware.protocol.enums import Fault, MuscleFlag, ParameterId, State
+from cards_hardware.protocol.frames import FrameDecoder
 
 FIRMWARE = Path(__file__).resolve().parents[3] / "firmware"
 BUILD_TIME = 900.0

@@ -30,7 +30,7 @@ from cards_core.loop.verdict import NOTABLE_SHARE
 from cards_core.typing import Array
 from cards_hardware.bridge.board_host import LOG_NAME as BRIDGE_LOG
 from cards_hardware.hil.plant import HIL_LOG
-from cards_hardware.protocol import State
+from cards_hardware.protocol.enums import State
 
 Table = dict[str, npt.NDArray[Any]]
 

@@ -196,23 +196,6 @@ def as_text(snapshot: Snapshot, width: int, height: int) -> str:
     return capture.get()
 
 
-def as_svg(snapshot: Snapshot, width: int, height: int, title: str) -> str:
-    """Return an image of what a window of this size shows.
-
-    Args:
-        snapshot: State of the robot.
-        width: Columns of the window.
-        height: Rows of the window.
-        title: Title of the window.
-    """
-    with open("/dev/null", "w", encoding="utf-8") as nowhere:
-        console = Console(
-            width=width, height=height, record=True, file=nowhere, force_terminal=True
-        )
-        console.print(render(snapshot, width, height))
-        return console.export_svg(title=title)
-
-
 def _headline(snapshot: Snapshot, note: str) -> Text:
     text = Text(snapshot.title, style="bold", no_wrap=True, overflow="ellipsis")
     text.append(f"  {snapshot.source}", style=_DIM)

@@ -23,7 +23,8 @@ from cards_core.errors import CardsError
 from cards_hardware.errors import HardwareError, ProtocolError
 from cards_hardware.hil.relay import Relay
 from cards_hardware.hil.rig import Rig
-from cards_hardware.protocol import State, unpack
+from cards_hardware.protocol.codec import unpack
+from cards_hardware.protocol.enums import State
 from cards_hardware.real_time import HOST_PRIORITY, make_real_time
 
 BYTE_ERRORS = 1e-4

@@ -13,7 +13,7 @@ from cards_bringup.hil import options, results
 from cards_bringup.hil.run import BridgeStatus, DiagnosticsListener
 from cards_bringup.nodes.plan import make_plan
 from cards_core.errors import CardsError
-from cards_hardware.protocol import State
+from cards_hardware.protocol.enums import State
 
 pytestmark = pytest.mark.serial
 

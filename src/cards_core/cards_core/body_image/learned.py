@@ -13,10 +13,8 @@ in as published [Kawaharazuka2018]_ (`imagined`). By default they are not: error
 and moment arms go on where the robot has not been, so that what was learned beside is nearer to
 the truth there than the description, to which such samples draw the image back everywhere.
 
-Two kinds of samples: where joints are measured, the pose and the tension with the lengths that
-the muscles had there (`LearnedBodyImage.add`); where they are not, at rest, the same pose with the
-tensions that it needs, whose lengths follow from the elasticity
-(`LearnedBodyImage.add_necessary`).
+A sample is the pose and the tension with the lengths that the muscles had there
+(`LearnedBodyImage.add`).
 """
 
 from __future__ import annotations
@@ -140,25 +138,6 @@ class LearnedBodyImage(BodyImage):
         self._targets[self._next] = error / OUTPUT_SCALE
         self._next = (self._next + 1) % len(self._inputs)
         self.samples = min(self.samples + 1, len(self._inputs))
-
-    def add_necessary(self, q: Array, tensions: Array, lengths: Array, necessary: Array) -> None:
-        """Remember which lengths the necessary tensions would have had in a pose at rest.
-
-        A robot that rests at q with tensions T and lengths l would, if it pulled T_nec instead,
-        have the same pose with l + g(q, T_nec) - g(q, T): that is what to ask for next time.
-
-        Args:
-            q: Shape (nq,).
-            tensions: T, shape (m,), [N].
-            lengths: l, shape (m,), [m].
-            necessary: T_nec, shape (m,), [N].
-
-        Raises:
-            ShapeError: As `add`.
-        """
-        before = self.geometric.evaluate(q, tensions)[0].copy()
-        after = self.geometric.evaluate(q, necessary)[0]
-        self.add(q, necessary, lengths + after - before)
 
     def update(self) -> float:
         """Take one step of Adam; return the RMS error of the batch before it, [m].

@@ -14,7 +14,6 @@ from cards_core.control.registry import (
     controller_kinds,
     controller_parameters,
     make_controller,
-    suited_controllers,
 )
 
 __all__ = [
@@ -28,5 +27,4 @@ __all__ = [
     "controller_kinds",
     "controller_parameters",
     "make_controller",
-    "suited_controllers",
 ]

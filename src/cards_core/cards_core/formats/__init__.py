@@ -5,12 +5,11 @@
 """
 
 from cards_core.formats.locate import find_model, known_models
-from cards_core.formats.sdf.muscle_block import MuscleBlock, parse_muscle_block
+from cards_core.formats.sdf.muscle_block import parse_muscle_block
 from cards_core.formats.sdf.reader import load, read_sdf
 from cards_core.formats.sdf.writer import to_sdf, write_model
 
 __all__ = [
-    "MuscleBlock",
     "find_model",
     "known_models",
     "load",

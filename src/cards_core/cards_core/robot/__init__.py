@@ -1,20 +1,15 @@
 """The robot as data, and its kinematic tree."""
 
 from cards_core.robot.elements import (
-    AXES_PER_KIND,
-    WORLD,
     Box,
     Capsule,
     Collision,
     Cylinder,
     Ellipsoid,
     Frame,
-    Geometry,
-    HeightField,
     Inertia,
     Joint,
     JointAxis,
-    JointKind,
     Link,
     Mesh,
     Muscle,
@@ -27,35 +22,22 @@ from cards_core.robot.elements import (
     Wrap,
     WrapSurface,
 )
-from cards_core.robot.inertia import (
-    InertiaRepair,
-    inertia_problem,
-    repair_inertia,
-    repair_robot,
-)
-from cards_core.robot.model import WORLD_NODE, Node, Robot, Tree
+from cards_core.robot.inertia import inertia_problem, repair_inertia, repair_robot
+from cards_core.robot.model import Robot, Tree
 
 __all__ = [
-    "AXES_PER_KIND",
-    "WORLD",
-    "WORLD_NODE",
     "Box",
     "Capsule",
     "Collision",
     "Cylinder",
     "Ellipsoid",
     "Frame",
-    "Geometry",
-    "HeightField",
     "Inertia",
-    "InertiaRepair",
     "Joint",
     "JointAxis",
-    "JointKind",
     "Link",
     "Mesh",
     "Muscle",
-    "Node",
     "Plane",
     "Pulley",
     "Robot",

@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from cards_core.errors import UnknownNameError
-from cards_core.robot.elements import AXES_PER_KIND, WORLD, Joint
+from cards_core.robot.elements import AXES_PER_KIND, Joint
 from cards_core.robot.model import Tree
 from cards_core.spatial import Pose, matrix_quaternion
 from cards_core.typing import Array, Matrix3, Vector3
@@ -133,31 +133,6 @@ def joint_slices(tree: Tree) -> dict[str, tuple[slice, slice]]:
         q, v = positions[joint.name + first_q], velocities[joint.name + first_v]
         out[joint.name] = (slice(q, q + nq), slice(v, v + nv))
     return out
-
-
-def coordinates_of_links(tree: Tree, link_poses: Array, link_twists: Array) -> tuple[Array, Array]:
-    """Return q, shape (nq,), and qd, shape (nv,), of a robot.
-
-    Args:
-        tree: Its kinematic tree.
-        link_poses: Link-to-world matrices, shape (n_links, 4, 4), in the order of robot.links.
-        link_twists: As `joint_velocity` takes them, shape (n_links, 6).
-    """
-    robot = tree.robot
-    row = {link.name: index for index, link in enumerate(robot.links)} | {WORLD: -1}
-    poses = np.concatenate([link_poses, np.eye(4)[None]])
-    twists = np.concatenate([link_twists, np.zeros((1, 6))])
-    slices = joint_slices(tree)
-    q, qd = np.zeros(tree.nq), np.zeros(tree.nv)
-    for joint in robot.joints:
-        if joint.name in slices:
-            where_q, where_v = slices[joint.name]
-            parent, child = row[joint.parent], row[joint.child]
-            q[where_q] = joint_position(joint, poses[parent], poses[child])
-            qd[where_v] = joint_velocity(
-                joint, poses[parent], poses[child], twists[parent], twists[child]
-            )
-    return q, qd
 
 
 def _relative(joint: Joint, parent_pose: Array, child_pose: Array) -> tuple[Matrix3, Vector3]:

@@ -11,12 +11,10 @@ from cards_core.rods.ends import clamped, free, jointed
 from cards_core.rods.loads import DistributedLoad, Loading, PointLoad
 from cards_core.rods.robots.reader import read_rod_robot
 from cards_core.rods.robots.robot import RodRobot
-from cards_core.rods.robots.solution import Solution
 from cards_core.rods.robots.solver import RodRobotSolver
 from cards_core.rods.rod import Material, Rod, Section
 from cards_core.rods.stability import conjugate_points_of
 from cards_core.rods.statics import solve_rod
-from cards_core.rods.status import RodStatus
 from cards_core.rods.tracking.initial_search import find_equilibrium
 from cards_core.rods.tracking.targets import moved
 from cards_core.rods.tracking.tracker import Tracker
@@ -29,9 +27,7 @@ __all__ = [
     "Rod",
     "RodRobot",
     "RodRobotSolver",
-    "RodStatus",
     "Section",
-    "Solution",
     "Tracker",
     "clamped",
     "conjugate_points_of",

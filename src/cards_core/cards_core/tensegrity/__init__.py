@@ -6,15 +6,6 @@ self-stress, prestress, form finding and modes.
 
 from cards_core.tensegrity.build import build
 from cards_core.tensegrity.robot import to_robot, write_structure
-from cards_core.tensegrity.structure import Anchor, Body, Cable, Solid, Structure
+from cards_core.tensegrity.structure import Structure
 
-__all__ = [
-    "Anchor",
-    "Body",
-    "Cable",
-    "Solid",
-    "Structure",
-    "build",
-    "to_robot",
-    "write_structure",
-]
+__all__ = ["Structure", "build", "to_robot", "write_structure"]

@@ -3,30 +3,21 @@
 from cards_core.trajectories.base import (
     Hold,
     Reference,
-    Sample,
-    Space,
     Tolerance,
     TrajectoryError,
     as_reference,
     tolerance_of,
 )
 from cards_core.trajectories.compose import Sequence, Stack, rotation_spline, with_approach
-from cards_core.trajectories.curves import Circle, Flower, PlaneCurve
+from cards_core.trajectories.curves import Circle, Flower
 from cards_core.trajectories.library import from_dict, load_references
-from cards_core.trajectories.limits import (
-    JointLimits,
-    LimitError,
-    LimitViolation,
-    check_limits,
-    first_violation,
-)
+from cards_core.trajectories.limits import JointLimits, LimitError, check_limits, first_violation
 from cards_core.trajectories.live import LiveReference, TrajectoryPoint, from_joint_trajectory
 from cards_core.trajectories.polynomial import PiecewisePolynomial, PointToPoint
 from cards_core.trajectories.rhythm import Rhythm
 from cards_core.trajectories.rotation import EulerRotation
 from cards_core.trajectories.sampled import SampledReference, read_traj, write_traj
 from cards_core.trajectories.splines import (
-    SplineKind,
     caspr_times,
     cubic_average_spline,
     cubic_spline,
@@ -43,18 +34,13 @@ __all__ = [
     "Hold",
     "JointLimits",
     "LimitError",
-    "LimitViolation",
     "LiveReference",
     "PiecewisePolynomial",
-    "PlaneCurve",
     "PointToPoint",
     "Reference",
     "Rhythm",
-    "Sample",
     "SampledReference",
     "Sequence",
-    "Space",
-    "SplineKind",
     "Stack",
     "Tolerance",
     "TrajectoryError",

@@ -210,24 +210,6 @@ def test_learning_forgets_no_geometry_where_the_robot_never_was():
     assert far_off(0.5) < 0.5 * far_off(0.0)
 
 
-def test_antagonism_update_asks_for_the_lengths_under_the_necessary_tension():
-    robot = load("roboy_arm")
-    m = len(robot.muscles)
-    geometric = GeometricBodyImage(robot, Stretch(np.full(m, STRETCHY), np.zeros(m)))
-    image = LearnedBodyImage(geometric, imagined=0.0)
-    q, tense, need = robot.tree.home, np.full(m, 200.0), np.full(m, 30.0)
-    offset = np.linspace(-2e-3, 2e-3, m)
-    measured = geometric.lengths(q, tense) + offset
-    image.add_necessary(q, tense, measured, need)
-    for _ in range(800):
-        left = image.update()
-    assert left < 2e-5
-    # less tension, less stretch: the path is the same, the motor reads 170 N * alpha more
-    assert image.lengths(q, need) == pytest.approx(
-        geometric.lengths(q) + offset - STRETCHY * 30.0, abs=5e-5
-    )
-
-
 def test_a_saved_image_is_the_same_and_of_one_robot_only(tmp_path):
     rng = np.random.default_rng(1)
     robot = load("roboy_arm")

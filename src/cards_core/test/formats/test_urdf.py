@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cards_core.dynamics import make_dynamics
-from cards_core.formats.urdf.writer import to_urdf, urdf_positions
+from cards_core.formats.urdf.writer import to_urdf
 from cards_core.robot.elements import (
     WORLD,
     Box,
@@ -24,8 +24,28 @@ from cards_core.robot.elements import (
     Visual,
 )
 from cards_core.robot.model import Robot
-from cards_core.spatial import axis_rotation, matrix_quaternion
+from cards_core.spatial import axis_rotation, matrix_quaternion, quaternion_matrix
 from random_robots import KINDS, random_inertia, random_robot
+
+
+def urdf_positions(tree, q):
+    """The position of every URDF joint that moves, by name; near ry = +-pi/2 rz is zero."""
+    result = {}
+    for node in tree.nodes:
+        if node.kind == "ball":
+            r = quaternion_matrix(q[node.q : node.q + 4])
+            cosine = np.hypot(r[0, 0], r[0, 1])
+            if cosine < 1e-9:
+                outer = np.arctan2(r[2, 1], r[1, 1]), 0.0
+            else:
+                outer = np.arctan2(-r[1, 2], r[2, 2]), np.arctan2(-r[0, 1], r[0, 0])
+            angles = outer[0], np.arctan2(r[0, 2], cosine), outer[1]
+            for suffix, angle in zip(("_rx", "_ry", "_rz"), angles, strict=True):
+                result[node.name + suffix] = float(angle)
+        else:
+            result[node.name] = float(q[node.q])
+    return result
+
 
 SCALAR = ("fixed", "revolute", "prismatic", "universal", "planar")
 X, Y, Z = np.eye(3)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from cards_core.robot.elements import Joint, JointAxis, Link
+from cards_core.robot.elements import WORLD, Joint, JointAxis, Link
 from cards_core.robot.forward_kinematics import forward_kinematics
-from cards_core.robot.joint_coordinates import coordinates_of_links
+from cards_core.robot.joint_coordinates import joint_position, joint_slices, joint_velocity
 from cards_core.robot.model import Robot, Tree
 from random_robots import KINDS, random_robot
 
@@ -23,6 +23,21 @@ def motion_of_links(tree, q, qd):
         linear = motion.point_jacobian(node, pose.translation) @ qd
         twists.append([*linear, *motion.angular_velocity[node]])
     return np.array(poses), np.array(twists)
+
+
+def coordinates_of_links(tree, poses, twists):
+    row = {link.name: index for index, link in enumerate(tree.robot.links)} | {WORLD: -1}
+    poses = [*poses, np.eye(4)]
+    twists = [*twists, np.zeros(6)]
+    slices = joint_slices(tree)
+    q, qd = np.zeros(tree.nq), np.zeros(tree.nv)
+    for joint in tree.robot.joints:
+        if joint.name in slices:
+            where_q, where_v = slices[joint.name]
+            a, b = row[joint.parent], row[joint.child]
+            q[where_q] = joint_position(joint, poses[a], poses[b])
+            qd[where_v] = joint_velocity(joint, poses[a], poses[b], twists[a], twists[b])
+    return q, qd
 
 
 @pytest.mark.parametrize("seed", range(30))

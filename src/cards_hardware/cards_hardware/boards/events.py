@@ -13,7 +13,6 @@ from cards_hardware.protocol.enums import (
     MuscleFlag,
     ParameterId,
     ResetCause,
-    Severity,
     State,
 )
 from cards_hardware.protocol.table import BY_ID
@@ -40,11 +39,6 @@ class BoardEvent:
     code: int | None = None
     muscle: str | None = None
     value: int = 0
-
-    @property
-    def is_problem(self) -> bool:
-        """Whether an operator should look."""
-        return self.severity >= Severity.WARN
 
 
 def flag_words(flags: Fault | MuscleFlag) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 import pytest
 
 from cards_hardware.boards.events import (
-    BoardEvent,
     event_words,
     flag_names,
     flag_words,
@@ -15,7 +14,6 @@ from cards_hardware.protocol.enums import (
     Fault,
     MuscleFlag,
     ParameterId,
-    Severity,
     State,
 )
 from cards_hardware.protocol.table import MESSAGES
@@ -98,9 +96,3 @@ def test_states_in_words():
     assert [state_word(None), state_word(State.HOLD), state_word(99)] == [
         "unknown", "HOLD", "number 99",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("severity", Severity)
-def test_warnings_and_what_is_worse_are_problems(severity):
-    expected = severity not in (Severity.DEBUG, Severity.INFO)
-    assert BoardEvent(0.0, "arm", severity, "text").is_problem == expected

@@ -16,7 +16,7 @@ from cards_hardware.bridge import node as bridge_node
 from cards_hardware.bridge.node import BridgeNode
 from cards_hardware.hil.relay import Relay
 from cards_hardware.hil.rig import Rig
-from cards_hardware.protocol import unpack
+from cards_hardware.protocol.codec import unpack
 from cards_hardware.protocol.enums import Request, State
 from cards_ros import topics
 from cards_ros.diagnostics import Level

@@ -10,7 +10,8 @@ from cards_hardware.errors import HardwareError
 from cards_hardware.firmware_check import command_errors, native_firmware
 from cards_hardware.firmware_check.frame_errors import Line
 from cards_hardware.firmware_check.native_firmware import LIMITS, NativeDevice
-from cards_hardware.protocol import State, encode
+from cards_hardware.protocol.codec import encode
+from cards_hardware.protocol.enums import State
 from cards_hardware.protocol.generate import checkout
 
 BAD = Line(changed=1e-3, lost=1e-3, inserted=1e-3, dropped=1e-2, garbage=1e-2)

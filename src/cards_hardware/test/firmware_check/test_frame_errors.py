@@ -10,7 +10,8 @@ from cards_hardware.errors import HardwareError
 from cards_hardware.firmware_check import frame_errors
 from cards_hardware.firmware_check.frame_errors import Counts, Line, intact
 from cards_hardware.firmware_check.native_firmware import compiler
-from cards_hardware.protocol import Frame, FrameDecoder, encode_frame, unpack
+from cards_hardware.protocol.codec import unpack
+from cards_hardware.protocol.frames import Frame, FrameDecoder, encode_frame
 
 
 @pytest.mark.parametrize(("rate", "frames"), [(1e-4, 20_000), (3e-3, 20_000)])

@@ -10,19 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from native_code import folder_for
 
+from cards_hardware.errors import ProtocolError
 from cards_hardware.firmware_check.native_firmware import NativeCodec
-from cards_hardware.protocol import (
-    MESSAGES,
-    Frame,
-    FrameDecoder,
-    ProtocolError,
-    cobs,
-    encode_frame,
-    pack,
-    unpack_payload,
-)
+from cards_hardware.protocol import cobs
+from cards_hardware.protocol.codec import pack, unpack_payload
+from cards_hardware.protocol.frames import Frame, FrameDecoder, encode_frame
 from cards_hardware.protocol.generate import checkout, golden
 from cards_hardware.protocol.schema import MAJOR, MAX_PAYLOAD
+from cards_hardware.protocol.table import MESSAGES
 
 VECTORS = checkout() / "firmware" / "test" / "golden_vectors.txt"
 

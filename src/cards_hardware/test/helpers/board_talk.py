@@ -9,7 +9,9 @@ import socket
 import time
 import tty
 
-from cards_hardware.protocol import MAJOR, FrameDecoder, encode, unpack
+from cards_hardware.protocol.codec import encode, unpack
+from cards_hardware.protocol.frames import FrameDecoder
+from cards_hardware.protocol.schema import MAJOR
 
 PATIENCE = 20.0
 """Time [s] after which a test gives up on a busy machine; nothing is measured with it."""
@@ -80,7 +82,7 @@ class Talk:
 
     def ask(self, name, values=None):
         """Return the code of the answer to a request."""
-        from cards_hardware.protocol import HeaderFlag
+        from cards_hardware.protocol.enums import HeaderFlag
 
         self.send(name, values, flags=HeaderFlag.ACK_REQUEST)
         return unpack(self.wait("ACK"))["code"]

@@ -37,7 +37,8 @@ from cards_hardware.errors import HardwareError
 from cards_hardware.hil import plant, rig
 from cards_hardware.hil.relay import Relay
 from cards_hardware.hil.rig import Rig
-from cards_hardware.protocol import AckCode, EventCode, ParameterId, Request, State, encode, unpack
+from cards_hardware.protocol.codec import encode, unpack
+from cards_hardware.protocol.enums import AckCode, EventCode, ParameterId, Request, State
 
 ROBOT = "planar_2r"
 MUSCLES = 4

@@ -21,6 +21,7 @@ from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_hardware.boards.layout import read_layout
 from cards_hardware.bridge.hardware import Hardware
+from cards_hardware.protocol.enums import Severity
 from cards_hardware.real_time import HOST_PRIORITY, make_real_time
 
 LIBC = ctypes.PyDLL(None)  # calls keep the interpreter's lock
@@ -94,7 +95,7 @@ def run(settings):
         "longest": longest,
         "refused": refused,
         "armed": status.armed,
-        "events": [event.text for event in events if event.is_problem],
+        "events": [event.text for event in events if event.severity >= Severity.WARN],
         "scheduled": status.scheduled,
         "counts": vars(status.commands),
         "boards": [

@@ -8,8 +8,8 @@ import pytest
 
 from cards_core.errors import CardsError
 from cards_hardware.hil.drive_bus import DRIVES_NODE, DriveBusCodec, DriveBusServer
-from cards_hardware.protocol import FrameDecoder, encode, unpack
-from cards_hardware.protocol.frames import Frame, encode_frame
+from cards_hardware.protocol.codec import encode, unpack
+from cards_hardware.protocol.frames import Frame, FrameDecoder, encode_frame
 from cards_hardware.protocol.schema import MAJOR
 from cards_hardware.protocol.table import MESSAGES
 

@@ -19,8 +19,8 @@ from cards_hardware.errors import HardwareError
 from cards_hardware.hil import emulator, firmware_build
 from cards_hardware.hil.emulator import Emulator
 from cards_hardware.hil.firmware_build import CROSS_COMPILER, build
-from cards_hardware.protocol import (
-    MAJOR,
+from cards_hardware.protocol.codec import unpack
+from cards_hardware.protocol.enums import (
     AckCode,
     EventCode,
     FastFlag,
@@ -28,8 +28,8 @@ from cards_hardware.protocol import (
     ParameterId,
     ResetCause,
     State,
-    unpack,
 )
+from cards_hardware.protocol.schema import MAJOR
 from cards_hardware.real_time import make_real_time
 
 pytestmark = pytest.mark.serial

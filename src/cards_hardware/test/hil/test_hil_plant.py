@@ -15,7 +15,8 @@ from cards_core.errors import CardsError
 from cards_hardware.hil.drive_bus import DriveBusCodec, DriveCommand
 from cards_hardware.hil.muscle_units import ELASTIC_SPRING
 from cards_hardware.hil.plant import MAX_TICKS, BoardWiring, Histogram, Plant, PlantSettings
-from cards_hardware.protocol import FrameDecoder, encode, unpack
+from cards_hardware.protocol.codec import encode, unpack
+from cards_hardware.protocol.frames import FrameDecoder
 
 pytestmark = pytest.mark.serial
 

@@ -8,7 +8,8 @@ import pytest
 
 from cards_core.errors import CardsError
 from cards_hardware.hil.relay import Relay
-from cards_hardware.protocol import FrameDecoder, encode
+from cards_hardware.protocol.codec import encode
+from cards_hardware.protocol.frames import FrameDecoder
 
 pytestmark = pytest.mark.serial
 

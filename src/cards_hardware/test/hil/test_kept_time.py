@@ -17,7 +17,8 @@ from cards_core.codegen.toolchain import find_compiler
 from cards_hardware.boards.board import Board
 from cards_hardware.hil.relay import Relay
 from cards_hardware.hil.rig import Rig
-from cards_hardware.protocol import EventCode, ParameterId, State, unpack
+from cards_hardware.protocol.codec import unpack
+from cards_hardware.protocol.enums import EventCode, ParameterId, State
 
 pytestmark = [
     pytest.mark.serial,

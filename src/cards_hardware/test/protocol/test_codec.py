@@ -9,17 +9,11 @@ import protocol_cases
 import pytest
 from hypothesis import given, settings
 
-from cards_hardware.protocol import (
-    MESSAGES,
-    Frame,
-    FrameDecoder,
-    ProtocolError,
-    State,
-    encode,
-    pack,
-    unpack,
-    unpack_payload,
-)
+from cards_hardware.errors import ProtocolError
+from cards_hardware.protocol.codec import encode, pack, unpack, unpack_payload
+from cards_hardware.protocol.enums import State
+from cards_hardware.protocol.frames import Frame, FrameDecoder
+from cards_hardware.protocol.table import MESSAGES
 
 FAST = {
     "state": State.ACTIVE,

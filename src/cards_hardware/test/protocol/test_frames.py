@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cards_hardware.protocol import Frame, FrameDecoder, ProtocolError, cobs, encode, encode_frame
+from cards_hardware.errors import ProtocolError
+from cards_hardware.protocol import cobs
+from cards_hardware.protocol.codec import encode
+from cards_hardware.protocol.frames import Frame, FrameDecoder, encode_frame
 from cards_hardware.protocol.schema import MAX_PAYLOAD, MAX_WIRE
 
 GOOD = Frame(1, 0, 1, 0x1F, 7, 123456, b"\x01\x00")

@@ -174,12 +174,6 @@ class MusclePage(Page[MuscleSnapshot]):
         """
         self._gains.set_gains(list(kp), list(kd), list(names))
 
-    def set_reference_path(self, positions: Array) -> None:
-        """Draw a desired end-effector path known in advance, shape (k, 3), [m]."""
-        self._nodes.desired.clear()
-        for position in np.asarray(positions, dtype=float):
-            self._nodes.desired.add(position)
-
     def _take(self, snapshot: MuscleSnapshot) -> None:
         """Keep what the page shows of a snapshot, now or later."""
         if self._last is not None and snapshot.time < self._last.time:

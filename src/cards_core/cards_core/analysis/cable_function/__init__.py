@@ -5,19 +5,6 @@ from cards_core.analysis.cable_function.analysis import (
     analyse_cable_function,
     tension_ranges,
 )
-from cards_core.analysis.cable_function.result import (
-    CableFunction,
-    MomentArms,
-    Necessity,
-    TensionUse,
-)
+from cards_core.analysis.cable_function.result import CableFunction
 
-__all__ = [
-    "CableFunction",
-    "MomentArms",
-    "Necessity",
-    "TensionUse",
-    "WithoutMuscles",
-    "analyse_cable_function",
-    "tension_ranges",
-]
+__all__ = ["CableFunction", "WithoutMuscles", "analyse_cable_function", "tension_ranges"]

@@ -3,9 +3,8 @@
 `read_specification` reads what is wanted, `MuscleFit` finds it, `FitResult` says how far it came.
 """
 
-from cards_core.analysis.muscle_fit.fit import FitProgress, MuscleFit
+from cards_core.analysis.muscle_fit.fit import MuscleFit
 from cards_core.analysis.muscle_fit.reading import read_specification
 from cards_core.analysis.muscle_fit.result import FitResult
-from cards_core.analysis.muscle_fit.specification import FitSpecification
 
-__all__ = ["FitProgress", "FitResult", "FitSpecification", "MuscleFit", "read_specification"]
+__all__ = ["FitResult", "MuscleFit", "read_specification"]

@@ -1,12 +1,6 @@
 """Tension distribution: tensions within limits that make a joint force, by several methods."""
 
-from __future__ import annotations
-
-from cards_core.analysis.tension_distribution.base import (
-    TensionDistribution,
-    TensionLimitError,
-    TensionResult,
-)
+from cards_core.analysis.tension_distribution.base import TensionDistribution, TensionLimitError
 from cards_core.analysis.tension_distribution.closed_form import (
     ClosedForm,
     ImprovedClosedForm,
@@ -83,6 +77,5 @@ __all__ = [
     "RedundancyError",
     "TensionDistribution",
     "TensionLimitError",
-    "TensionResult",
     "make_tension_distribution",
 ]

@@ -5,8 +5,8 @@ see docs/workspace.md.
 """
 
 from cards_core.analysis.workspace.coordinates import PointSetError
-from cards_core.analysis.workspace.job import Job, make_job
-from cards_core.analysis.workspace.point_file import PointTable, read_points
+from cards_core.analysis.workspace.job import make_job
+from cards_core.analysis.workspace.point_file import read_points
 from cards_core.analysis.workspace.points import Axis, Grid, PointSet, Samples
 from cards_core.analysis.workspace.rays import Rays
 from cards_core.analysis.workspace.run import Result, load, resume, run
@@ -14,10 +14,8 @@ from cards_core.analysis.workspace.run import Result, load, resume, run
 __all__ = [
     "Axis",
     "Grid",
-    "Job",
     "PointSet",
     "PointSetError",
-    "PointTable",
     "Rays",
     "Result",
     "Samples",

@@ -10,14 +10,13 @@ from cards_core.dynamics.sympy_backend.document import (
     markdown_document,
 )
 from cards_core.dynamics.sympy_backend.evaluate import SympyDynamics, in_many_digits
-from cards_core.dynamics.sympy_backend.model import SymbolicFrame, SymbolicModel
+from cards_core.dynamics.sympy_backend.model import SymbolicModel
 from cards_core.dynamics.sympy_backend.options import SymbolicOptions, predicted_size
 from cards_core.dynamics.sympy_backend.python_module import python_module
 from cards_core.dynamics.sympy_backend.quantities import QUANTITIES
 
 __all__ = [
     "QUANTITIES",
-    "SymbolicFrame",
     "SymbolicModel",
     "SymbolicOptions",
     "SympyDynamics",

@@ -22,9 +22,8 @@ free                ``j_x``, ``j_y``, ``j_z``,     ``j_x``, ``j_y``, ``j_z``,
                     ``j_rx``, ``j_ry``, ``j_rz``   ``j.w``, ``j.x``, ``j.y``, ``j.z``
 =================== ============================== ===========================================
 
-The angles of ball and free joints are those of ``R = Rx(rx) Ry(ry) Rz(rz)``;
-`urdf_positions` computes all URDF joint positions from q, for whoever publishes them. Muscles
-have no place in URDF; they are drawn by markers.
+The angles of ball and free joints are those of ``R = Rx(rx) Ry(ry) Rz(rz)``. Muscles have no
+place in URDF; they are drawn by markers.
 """
 
 from __future__ import annotations
@@ -57,10 +56,9 @@ from cards_core.robot.elements import (
     Sphere,
     Visual,
 )
-from cards_core.robot.model import Robot, Tree
+from cards_core.robot.model import Robot
 from cards_core.robot.motors import motors_of
-from cards_core.spatial import Pose, quaternion_matrix
-from cards_core.typing import Array
+from cards_core.spatial import Pose
 
 UNLIMITED = 1e9
 """Written where URDF requires a limit that the robot does not have."""
@@ -122,36 +120,6 @@ def left_out(robot: Robot) -> list[str]:
     if (tree.home != tree.neutral()).any():
         notes.append("home left out: robots in URDF begin at zero")
     return notes
-
-
-def urdf_positions(tree: Tree, q: Array) -> dict[str, float]:
-    """Return the position of every URDF joint that moves, by name, [rad] or [m].
-
-    Args:
-        tree: Tree of the robot that was written.
-        q: Coordinates, shape (nq,).
-
-    Near ``ry = +-pi/2`` the angles of a ball joint are not unique: rz is set to zero there. Use
-    them for drawing, not for differentiation.
-    """
-    result: dict[str, float] = {}
-    for node in tree.nodes:
-        if node.kind == "ball":
-            angles = _xyz_angles(quaternion_matrix(q[node.q : node.q + 4]))
-            for suffix, angle in zip(("_rx", "_ry", "_rz"), angles, strict=True):
-                result[node.name + suffix] = angle
-        else:
-            result[node.name] = float(q[node.q])
-    return result
-
-
-def _xyz_angles(r: Array) -> tuple[float, float, float]:
-    """Return a, b, c of ``r = Rx(a) Ry(b) Rz(c)``."""
-    cosine = math.hypot(r[0, 0], r[0, 1])
-    b = math.atan2(r[0, 2], cosine)
-    if cosine < 1e-9:
-        return math.atan2(r[2, 1], r[1, 1]), b, 0.0
-    return math.atan2(-r[1, 2], r[2, 2]), b, math.atan2(-r[0, 1], r[0, 0])
 
 
 # Joints --------------------------------------------------------------------------------------
