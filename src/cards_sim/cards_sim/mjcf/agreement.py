@@ -105,13 +105,18 @@ class _Search:
         self.worst: Array = np.zeros(len(tendons))
         self.poses: list[Array] = [np.array(model.qpos0)] * len(tendons)
 
-    def look(self, qpos: Array) -> None:
-        """Compare all lengths at a pose."""
+    def _at(self, qpos: Array) -> mujoco.MjData:
+        """Return lengths and moment arms of MuJoCo's tendons at a pose."""
         model, data = self.model, self._data
         data.qpos[:] = qpos
         mujoco.mj_kinematics(model, data)
         mujoco.mj_comPos(model, data)
         mujoco.mj_tendon(model, data)
+        return data
+
+    def look(self, qpos: Array) -> None:
+        """Compare all lengths at a pose."""
+        data = self._at(qpos)
         poses = self._dynamics.link_poses(qpos[self._entries])
         lengths, _ = self._engine.motion(poses, self._still)
         error = np.abs(lengths[: len(self._tendons)] - data.ten_length[self._tendons])
@@ -130,11 +135,7 @@ class _Search:
 
     def crossed(self, muscle: int) -> list[int]:
         """Return the joints that move a muscle where its length differs most."""
-        model, data = self.model, self._data
-        data.qpos[:] = self.poses[muscle]
-        mujoco.mj_kinematics(model, data)
-        mujoco.mj_comPos(model, data)
-        mujoco.mj_tendon(model, data)
+        model, data = self.model, self._at(self.poses[muscle])
         row = self._tendons[muscle]
         first, count = int(model.ten_J_rowadr[row]), int(model.ten_J_rownnz[row])
         columns = model.ten_J_colind[first : first + count]
