@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from closed_loops import run_closed_loop
 from hybrid_robots import LIMITS, platform_arm
 
 pytest.importorskip("mujoco", reason="MuJoCo is not installed")
@@ -12,7 +13,6 @@ from cards_core.control import ControlStatus
 from cards_core.dynamics import make_dynamics
 from cards_core.formats import load
 from cards_core.formats.caspr import import_caspr, write_import
-from cards_core.loop.closed_loop import run_closed_loop
 from cards_core.loop.control_setup import make_control_loop
 from cards_core.parameters.declaration import ParameterSet
 from cards_core.robot.motors import motors_of

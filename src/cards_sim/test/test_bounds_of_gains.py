@@ -5,12 +5,12 @@ import math
 
 import numpy as np
 import pytest
+from closed_loops import run_closed_loop
 
 from cards_core.control import make_controller
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError, ParameterError
 from cards_core.formats import load
-from cards_core.loop.closed_loop import run_closed_loop
 from cards_core.loop.control_loop import ControlLoop
 from cards_core.muscles.command import CommandPart
 from cards_core.parameters.declaration import ParameterSet

@@ -8,10 +8,10 @@ begins at zero, so the untrained image is the geometric one, and learns while th
 
 Tension is a weak input, T_scale a large one: robots that are held at wrong lengths pull harder the
 more wrong they are, and a network that took that for a cause would be lost once it had learned and
-the tensions were gone. Samples that were never measured, with the geometric answer, can be mixed
-in as published [Kawaharazuka2018]_ (`imagined`). By default they are not: errors of attachments
-and moment arms go on where the robot has not been, so that what was learned beside is nearer to
-the truth there than the description, to which such samples draw the image back everywhere.
+the tensions were gone. Samples that were never measured, with the geometric answer, are not mixed
+in as published [Kawaharazuka2018]_: errors of attachments and moment arms go on where the robot
+has not been, so that what was learned beside is nearer to the truth there than the description, to
+which such samples draw the image back everywhere.
 
 A sample is the pose and the tension with the lengths that the muscles had there
 (`LearnedBodyImage.add`).
@@ -51,7 +51,6 @@ class LearnedBodyImage(BodyImage):
         tension_scale: T_scale, [N].
         buffer: Samples that are kept; the oldest goes first.
         batch: Samples per update.
-        imagined: Share of a batch that is geometry instead of measurement.
         seed: Of weights and of choices.
 
     Attributes:
@@ -68,7 +67,6 @@ class LearnedBodyImage(BodyImage):
         tension_scale: float = 1000.0,
         buffer: int = 4096,
         batch: int = 32,
-        imagined: float = 0.0,
         seed: int = 0,
     ) -> None:
         super().__init__(geometric.robot)
@@ -87,7 +85,6 @@ class LearnedBodyImage(BodyImage):
         self._targets = np.zeros((buffer, m))
         self._next = 0
         self._batch = batch
-        self._imagined = round(batch * imagined)
         self._lengths, self._jacobian = np.zeros(m), np.zeros((m, tree.nv))
         self._balls = [node for node in tree.nodes if node.kind == "ball"]
         self._others = [node for node in tree.nodes if node.kind != "ball"]
@@ -147,15 +144,8 @@ class LearnedBodyImage(BodyImage):
         if not self.samples:
             return 0.0
         rows = self._rng.integers(self.samples, size=self._batch)
-        x, target = self._inputs[rows], self._targets[rows]
-        if self._imagined:
-            tree = self.robot.tree
-            # anywhere, under tensions that the robot has had
-            for row in range(self._imagined):
-                x[row, : tree.nq] = (tree.random(self._rng) - self._middle) * self._scale
-            target[: self._imagined] = 0.0
-        error = self._network.learn(x, target, RATE)
-        return float(OUTPUT_SCALE * np.sqrt(np.mean(error[self._imagined :] ** 2)))
+        error = self._network.learn(self._inputs[rows], self._targets[rows], RATE)
+        return float(OUTPUT_SCALE * np.sqrt(np.mean(error**2)))
 
     def save(self, path: str | Path) -> None:
         """Write the network as an NPZ archive, all or nothing. Raises `OSError`."""

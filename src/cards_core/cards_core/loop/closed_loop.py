@@ -47,33 +47,6 @@ def check_models(control: ControlLoop, host: Host, remedy: str = MODEL_REMEDY) -
         )
 
 
-def run_closed_loop(
-    host: SteppedHost,
-    control: ControlLoop | None,
-    duration: float,
-    *,
-    pacer: Pacer | None = None,
-    on_time: Callable[[float], None] | None = None,
-) -> float:
-    """Step a host and its controller until a time; return the wall time it took, [s].
-
-    Args:
-        host: The robot.
-        control: Answers every state; without one the muscles get no command.
-        duration: Time of the host at which the run ends, [s]; 0: never.
-        pacer: Makes time pass as fast as the clock; as fast as possible without one.
-        on_time: Called with the time of the host [s] a few times a second.
-
-    Raises:
-        CardsError: The physics diverged, the controller needs what the host does not know, or
-            its gains are not stable with the step of the host.
-        OSError: A log cannot be written.
-    """
-    return run_closed_loops(
-        [(host, control)], host.step, duration, period=host.dt, pacer=pacer, on_time=on_time
-    )
-
-
 def strides(host: SteppedHost, every: int, duration: float) -> Callable[[], None]:
     """Return what advances a host by some steps, and by fewer before the end of a run.
 
@@ -101,24 +74,26 @@ def run_closed_loops(
     deadlines: bool = False,
     on_time: Callable[[float], None] | None = None,
 ) -> float:
-    """Step hosts that share their time, and their controllers; see `run_closed_loop`.
+    """Step hosts that share their time, and their controllers, until a time.
 
     Args:
         pairs: At least one host, each with what answers its states, if anything.
         step: Advances all hosts, by one step or up to the next state that controllers see, and
             logs it.
-        duration: As of `run_closed_loop`.
+        duration: Time of the hosts at which the run ends, [s]; 0: never.
         period: From one state that controllers see to the next, [s]; they find out if None.
-        pacer: As of `run_closed_loop`; where ``step`` is one step.
+        pacer: Makes time pass as fast as the clock, where ``step`` is one step; as fast as
+            possible without one.
         deadlines: Whether steps that the pacer finds late are missed deadlines of the
             controllers; without them time only is slower.
-        on_time: As of `run_closed_loop`.
+        on_time: Called with the time of the hosts [s] a few times a second.
 
     Returns:
         The wall time it took, [s].
 
     Raises:
-        CardsError: As `run_closed_loop`.
+        CardsError: The physics diverged, a controller needs what its host does not know, or its
+            gains are not stable with the step of the host.
         OSError: A log cannot be written.
     """
     for _, control in pairs:

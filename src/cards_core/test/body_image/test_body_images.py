@@ -190,26 +190,6 @@ def test_learning_brings_the_robot_where_it_should_be():
     assert after <= 0.4 * before
 
 
-def test_learning_forgets_no_geometry_where_the_robot_never_was():
-    robot = load("roboy_arm")
-    geometric, tree = GeometricBodyImage(robot), robot.tree
-    rng = np.random.default_rng(3)
-
-    def far_off(imagined):
-        image = LearnedBodyImage(geometric, imagined=imagined)
-        rest = np.zeros(len(robot.muscles))
-        for _ in range(50):
-            q = tree.lower + rng.uniform(0.0, 0.15, 4) * (tree.upper - tree.lower)
-            image.add(q, rest, geometric.lengths(q) + 5e-3)
-        for _ in range(1500):
-            image.update()
-        span = tree.upper - tree.lower
-        away = [tree.upper - rng.uniform(0.0, 0.3, 4) * span for _ in range(50)]
-        return np.sqrt(np.mean([(image.lengths(q) - geometric.lengths(q)) ** 2 for q in away]))
-
-    assert far_off(0.5) < 0.5 * far_off(0.0)
-
-
 def test_a_saved_image_is_the_same_and_of_one_robot_only(tmp_path):
     rng = np.random.default_rng(1)
     robot = load("roboy_arm")

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from closed_loops import run_closed_loop
 
 from cards_core.control import ControlModel, make_controller
 from cards_core.errors import CardsError, ParameterError
 from cards_core.formats import load
 from cards_core.loop import closed_loop
-from cards_core.loop.closed_loop import check_models, run_closed_loop, run_closed_loops, strides
+from cards_core.loop.closed_loop import check_models, run_closed_loops, strides
 from cards_core.loop.control_loop import ControlLoop
 from cards_core.loop.host import SteppedHost
 from cards_core.loop.pacing import Pacer

@@ -200,19 +200,16 @@ class Calibration:
                     old = self.boards[board].get_parameter(ParameterId.LOAD_ZERO, channel)
                     self.boards[board].set_parameter(ParameterId.LOAD_ZERO, channel, old + counts)
         check = self._measure_again()
-        return [
-            result
-            for board, layout in enumerate(self.layouts)
-            for result in self._results(
-                board,
-                ParameterId.LOAD_ZERO,
-                layout.muscles,
-                before=measurement.tensions[board],
-                after=check.tensions[board],
-                wanted=np.zeros(len(layout.muscles)),
-                tolerance=0.2,
-            )
-        ]
+        wanted = [np.zeros(len(layout.muscles)) for layout in self.layouts]
+        names = [layout.muscles for layout in self.layouts]
+        return self._results(
+            ParameterId.LOAD_ZERO,
+            names,
+            measurement.tensions,
+            check.tensions,
+            wanted,
+            tolerance=0.2,
+        )
 
     def set_lengths(self, measurement: Measurement, q: Array) -> list[ChannelResult]:
         """Make the present lengths those of a pose.
@@ -262,19 +259,14 @@ class Calibration:
             values = [round(float(wanted[row]) * 1e6) for row in layout.muscle_rows]
             self._calibrate(board, CalibrateAction.LENGTH, range(len(values)), values)
         check = self._measure_again()
-        return [
-            result
-            for board, layout in enumerate(self.layouts)
-            for result in self._results(
-                board,
-                ParameterId.LENGTH_OFFSET,
-                layout.muscles,
-                before=measurement.lengths[board],
-                after=check.lengths[board],
-                wanted=wanted[layout.muscle_rows],
-                tolerance=LENGTH_CHECK,
-            )
-        ]
+        return self._results(
+            ParameterId.LENGTH_OFFSET,
+            [layout.muscles for layout in self.layouts],
+            measurement.lengths,
+            check.lengths,
+            [wanted[layout.muscle_rows] for layout in self.layouts],
+            tolerance=LENGTH_CHECK,
+        )
 
     def zero_joints(self, measurement: Measurement, q: Array) -> list[ChannelResult]:
         """Make the present angles those of a pose; boards without joint sensors are left alone."""
@@ -284,20 +276,15 @@ class Calibration:
                 values = [round(float(q[row]) * 1e6) for row in layout.position_rows]
                 self._calibrate(board, CalibrateAction.JOINT_ZERO, range(len(values)), values)
         check = self._measure_again()
-        return [
-            result
-            for board, layout in enumerate(self.layouts)
-            if len(layout.position_rows)
-            for result in self._results(
-                board,
-                ParameterId.JOINT_ZERO,
-                [self.dynamics.tree.position_names[row] for row in layout.position_rows],
-                before=measurement.joints[board],
-                after=check.joints[board],
-                wanted=np.asarray(q)[layout.position_rows],
-                tolerance=JOINT_CHECK,
-            )
-        ]
+        names = self.dynamics.tree.position_names
+        return self._results(
+            ParameterId.JOINT_ZERO,
+            [[names[row] for row in layout.position_rows] for layout in self.layouts],
+            measurement.joints,
+            check.joints,
+            [np.asarray(q)[layout.position_rows] for layout in self.layouts],
+            tolerance=JOINT_CHECK,
+        )
 
     def lengths_at(self, q: Array) -> Array:
         """Return the model's muscle lengths at q, shape (m,), [m]."""
@@ -417,36 +404,37 @@ class Calibration:
 
     def _results(
         self,
-        board: int,
         parameter: ParameterId,
-        names: Sequence[str],
+        names: Sequence[Sequence[str]],
+        before: Sequence[RestStatistics],
+        after: Sequence[RestStatistics],
+        wanted: Sequence[Array],
         *,
-        before: RestStatistics,
-        after: RestStatistics,
-        wanted: Array,
         tolerance: float,
     ) -> list[ChannelResult]:
+        """Return what became of the named channels; sequences have an entry for each board."""
         out = []
-        for channel, name in enumerate(names):
-            left = float(after.mean[channel] - wanted[channel])
-            problem = ""
-            if not abs(left) <= tolerance:  # also NaN
-                problem = f"is {left:+.4g} from what it should be (expected: +-{tolerance:g})"
-            out.append(
-                ChannelResult(
-                    name=name,
-                    board=self.layouts[board].name,
-                    channel=channel,
-                    before=float(before.mean[channel]),
-                    noise=float(after.noise[channel]),
-                    after=float(after.mean[channel]),
-                    wanted=float(wanted[channel]),
-                    parameter=parameter.name,
-                    old=self._old.get((board, parameter, channel), 0),
-                    new=self.boards[board].get_parameter(parameter, channel),
-                    problem=problem,
+        for board, layout in enumerate(self.layouts):
+            for channel, name in enumerate(names[board]):
+                left = float(after[board].mean[channel] - wanted[board][channel])
+                problem = ""
+                if not abs(left) <= tolerance:  # also NaN
+                    problem = f"is {left:+.4g} from what it should be (expected: +-{tolerance:g})"
+                out.append(
+                    ChannelResult(
+                        name=name,
+                        board=layout.name,
+                        channel=channel,
+                        before=float(before[board].mean[channel]),
+                        noise=float(after[board].noise[channel]),
+                        after=float(after[board].mean[channel]),
+                        wanted=float(wanted[board][channel]),
+                        parameter=parameter.name,
+                        old=self._old.get((board, parameter, channel), 0),
+                        new=self.boards[board].get_parameter(parameter, channel),
+                        problem=problem,
+                    )
                 )
-            )
         return out
 
     @staticmethod

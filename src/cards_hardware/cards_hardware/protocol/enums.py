@@ -59,9 +59,8 @@ class Request(Described):
     ARM = 2, "from DISARMED or RELAX to ARMED; needs the token of the newest IDENT"
     RELAX = 3, "from ARMED, ACTIVE or HOLD to RELAX; needs no token"
     CLEAR = (
-        4,
-        "from FAULT, ESTOP or DISARMED: clears what is latched, DISARMED; needs the token",
-    )
+        4, "from FAULT, ESTOP or DISARMED: clears what is latched, DISARMED; needs the token",
+    )  # fmt: skip
 
 
 class AckCode(Described):
@@ -317,15 +316,8 @@ class ParameterId(enum.IntEnum):
     WATCHDOG_RELAX = 0x11, "board", 100, 10, 5000, 1e-3, "s", "no fresh command: RELAX"
     WATCHDOG_DISARM = 0x12, "board", 1000, 50, 60000, 1e-3, "s", "no fresh command: DISARMED"
     HEARTBEAT_TIMEOUT = (
-        0x13,
-        "board",
-        100,
-        20,
-        5000,
-        1e-3,
-        "s",
-        "no heartbeat while ARMED: DISARMED",
-    )
+        0x13, "board", 100, 20, 5000, 1e-3, "s", "no heartbeat while ARMED: DISARMED",
+    )  # fmt: skip
     RELAX_TIME = 0x14, "board", 400, 10, 5000, 1e-3, "s", "length of the ramp to the safe tension"
     COMMAND_AGE = 0x15, "board", 24000, 1000, 1000000, 1e-6, "s", "older commands are refused"
     AGE_LEAK = 0x16, "board", 200, 0, 10000, 1e-6, "", "upward leak of the least transit time, s/s"
@@ -333,15 +325,8 @@ class ParameterId(enum.IntEnum):
     # FAULT and ESTOP with the drives on, without the host that armed
     UNATTENDED_HOLD = 0x18, "board", 10000, 0, 1800000, 1e-3, "s", "safe tensions are held"
     UNATTENDED_RAMP = (
-        0x19,
-        "board",
-        5000,
-        100,
-        600000,
-        1e-3,
-        "s",
-        "then they fall to zero",
-    )
+        0x19, "board", 5000, 100, 600000, 1e-3, "s", "then they fall to zero",
+    )  # fmt: skip
     LOWERING_RATE = 0x1A, "board", 1000, 0, 32000, 1e-4, "m/s", "wires hold at it meanwhile"
     # supply, drives, processor
     VBUS_MIN = 0x20, "board", 18000, 0, 65000, 1e-3, "V", "supply voltage below: fault"
@@ -385,15 +370,8 @@ class ParameterId(enum.IntEnum):
     WINDING_RESISTANCE = 0x62, "muscle", 600, 1, 1000000, 1e-3, "Ohm", "resistance at 25 C"
     CORE_RESISTANCE = 0x63, "muscle", 2000, 1, 1000000, 1e-3, "K/W", "winding to housing"
     CORE_CAPACITY = (
-        0x64,
-        "muscle",
-        30000,
-        1,
-        100000000,
-        1e-3,
-        "J/K",
-        "heat capacity of the winding",
-    )
+        0x64, "muscle", 30000, 1, 100000000, 1e-3, "J/K", "heat capacity of the winding",
+    )  # fmt: skip
     HOUSING_RESISTANCE = 0x65, "muscle", 6000, 1, 1000000, 1e-3, "K/W", "housing to surroundings"
     HOUSING_CAPACITY = 0x66, "muscle", 200000, 1, 100000000, 1e-3, "J/K", "of the housing"
     # plausibility of a muscle
@@ -407,27 +385,13 @@ class ParameterId(enum.IntEnum):
     STUCK_TIME = 0x77, "muscle", 500, 10, 60000, 1e-3, "s", "load unchanged for so long"
     STUCK_CURRENT = 0x78, "muscle", 500, 1, 32000, 1e-3, "A", "while current changed so much"
     RESIDUAL_TENSION = (
-        0x79,
-        "muscle",
-        1000,
-        1,
-        32000,
-        0.1,
-        "N",
-        "difference of T and k_I I allowed",
-    )
+        0x79, "muscle", 1000, 1, 32000, 0.1, "N", "difference of T and k_I I allowed",
+    )  # fmt: skip
     RESIDUAL_TIME = 0x7A, "muscle", 200, 1, 60000, 1e-3, "s", "for longer: flag"
     SLACK_TAKEUP = 0x7B, "muscle", 50000, 100, 10000000, 1e-6, "m", "slack taken up while ARMED"
     RESIDUAL_SHARE = (
-        0x7C,
-        "muscle",
-        50,
-        0,
-        1000,
-        0.01,
-        "",
-        "of T, allowed besides RESIDUAL_TENSION",
-    )
+        0x7C, "muscle", 50, 0, 1000, 0.01, "", "of T, allowed besides RESIDUAL_TENSION",
+    )  # fmt: skip
     # joints
     JOINT_SCALE = 0x90, "joint", 1000, -1000000000, 1000000000, 1e-9, "rad", "angle per count"
     JOINT_ZERO = 0x91, "joint", 0, -INT32_MAX, INT32_MAX, 1, "", "counts at angle 0"

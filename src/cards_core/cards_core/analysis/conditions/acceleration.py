@@ -24,9 +24,9 @@ from cards_core.analysis.conditions.base import (
     PointCondition,
     Results,
     option,
+    rank_option,
 )
 from cards_core.analysis.conditions.kernels import (
-    RANK_TOLERANCE,
     RequiredWrenches,
     capacity,
     mark_indefinite,
@@ -52,11 +52,7 @@ class AccelerationMarginOptions(Options):
     tolerance: float = option(
         1e-9, "Rounding that is granted, relative to the largest acceleration.", above=0.0
     )
-    rank_tolerance: float = option(
-        RANK_TOLERANCE,
-        "Ratio of the singular values of L M^-1 at which it counts as rank-deficient.",
-        above=0.0,
-    )
+    rank_tolerance: float = rank_option("L M^-1")
 
 
 class AccelerationMargin(PointCondition[AccelerationMarginOptions]):

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.analysis.conditions.actuation import Actuation
+from cards_core.analysis.conditions.kernels import RANK_TOLERANCE
 from cards_core.analysis.native_library import conditions_library
 from cards_core.analysis.status import ANSWERS, PointStatus
 from cards_core.analysis.tangent import unit_quaternions
@@ -98,6 +99,12 @@ def option(default: Any, description: str, unit: str = "", **limits: Any) -> Any
     """
     declared = Parameter("", default, description, unit, noun="option", **limits)
     return field(default=default, metadata={"parameter": declared})
+
+
+def rank_option(matrix: str = "L", note: str = "") -> Any:
+    """Return the option that says from where on a matrix is rank-deficient."""
+    text = f"Ratio of the singular values of {matrix} at which it counts as rank-deficient{note}."
+    return option(RANK_TOLERANCE, text, above=0.0)
 
 
 FORMER_NAMES = {"least": "min", "most": "max"}

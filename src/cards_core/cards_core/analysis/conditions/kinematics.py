@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from cards_core.analysis.conditions.base import (
     STATUS,
@@ -33,9 +32,9 @@ from cards_core.analysis.conditions.base import (
     PointCondition,
     Results,
     option,
+    rank_option,
 )
 from cards_core.analysis.conditions.kernels import (
-    RANK_TOLERANCE,
     Status,
     singular_values,
     tension_factors,
@@ -88,11 +87,7 @@ class WrenchClosureOptions(Options):
     threshold: float = option(
         1e-10, "Tension factor, of L with rows of norm 1, that counts as zero.", lower=0.0
     )
-    rank_tolerance: float = option(
-        RANK_TOLERANCE,
-        "Ratio of the singular values of L at which it counts as rank-deficient.",
-        above=0.0,
-    )
+    rank_tolerance: float = rank_option()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,11 +95,7 @@ class TensionFactorOptions(Options):
     """Options of `TensionFactor`."""
 
     min: float = option(1e-10, "Tension factor from which a point counts as feasible.", lower=0.0)
-    rank_tolerance: float = option(
-        RANK_TOLERANCE,
-        "Ratio of the singular values of L at which it counts as rank-deficient.",
-        above=0.0,
-    )
+    rank_tolerance: float = rank_option()
 
 
 class WrenchClosure(PointCondition[WrenchClosureOptions]):
@@ -160,11 +151,7 @@ class _ScaledOptions(Options):
     characteristic_length: float | None = option(
         None, "Divides moments, so that all columns of L are alike.", "m", above=0.0, kind=float
     )
-    rank_tolerance: float = option(
-        RANK_TOLERANCE,
-        "Ratio of the singular values of L at which it counts as rank-deficient.",
-        above=0.0,
-    )
+    rank_tolerance: float = rank_option()
 
 
 Scaled = TypeVar("Scaled", bound=_ScaledOptions)
@@ -224,7 +211,12 @@ class _Singular(PointCondition[Scaled]):
             self._actuation.jacobian(state), self._scale, rank_tolerance=self._rank_tolerance
         )
 
-    def _result(self, status: Status, values: Array, good: npt.NDArray[np.bool_]) -> Results:
+    def _result(self, status: Status, values: Array) -> Results:
+        """Return the answer; beyond the option ``min`` or ``max`` a point is INFEASIBLE."""
+        least, most = getattr(self.options, "min", None), getattr(self.options, "max", None)
+        good = (values >= (0.0 if least is None else least)) & (
+            values <= (np.inf if most is None else most)
+        )
         status[(status == PointStatus.FEASIBLE) & ~good] = PointStatus.INFEASIBLE
         return {"status": status, self.columns[1].name: values}
 
@@ -242,9 +234,7 @@ class ConditionNumber(_Singular[ConditionNumberOptions]):
 
     def _answer(self, q: Array, state: BatchState) -> Results:
         status, sigma = self._sigma(state)
-        values = sigma[:, 0] / sigma[:, -1]
-        most = np.inf if self.options.max is None else self.options.max
-        return self._result(status, values, values <= most)
+        return self._result(status, sigma[:, 0] / sigma[:, -1])
 
 
 class ModifiedTensionFactor(_Singular[ModifiedTensionFactorOptions]):
@@ -273,7 +263,7 @@ class ModifiedTensionFactor(_Singular[ModifiedTensionFactorOptions]):
                 _, rated = self._rated(np.delete(whole, row, axis=1))
                 best = np.fmax(best, rated)
         # where all muscles leave no closure, some of them do not either
-        return self._result(status, best, best >= self.options.min)
+        return self._result(status, best)
 
     def _rated(self, jacobian: Array) -> tuple[Status, Array]:
         status, factor, _ = tension_factors(jacobian, rank_tolerance=self._rank_tolerance)
@@ -297,9 +287,7 @@ class Manipulability(_Singular[ManipulabilityOptions]):
 
     def _answer(self, q: Array, state: BatchState) -> Results:
         status, sigma = self._sigma(state)
-        values: Array = sigma.prod(axis=1)
-        least = 0.0 if self.options.min is None else self.options.min
-        return self._result(status, values, values >= least)
+        return self._result(status, sigma.prod(axis=1))
 
 
 class _Unilateral(_Singular[Scaled]):
@@ -324,8 +312,7 @@ class UnilateralDexterity(_Unilateral[UnilateralDexterityOptions]):
     def _answer(self, q: Array, state: BatchState) -> Results:
         status, rho, sigma = self._both(state)
         values = np.sqrt(len(self._actuation.lower) + 1.0) * rho * sigma[:, -1] / sigma[:, 0]
-        least = 0.0 if self.options.min is None else self.options.min
-        return self._result(status, values, values >= least)
+        return self._result(status, values)
 
 
 class ForceAmplification(_Unilateral[ForceAmplificationOptions]):
@@ -348,5 +335,4 @@ class ForceAmplification(_Unilateral[ForceAmplificationOptions]):
         status, rho, sigma = self._both(state)
         values = np.full(len(rho), np.inf)
         np.divide(1.0, sigma[:, -1] * rho, out=values, where=rho > 0.0)
-        most = np.inf if self.options.max is None else self.options.max
-        return self._result(status, values, values <= most)
+        return self._result(status, values)

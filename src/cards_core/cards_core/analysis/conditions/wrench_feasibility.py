@@ -28,9 +28,9 @@ from cards_core.analysis.conditions.base import (
     PointCondition,
     Results,
     option,
+    rank_option,
 )
 from cards_core.analysis.conditions.kernels import (
-    RANK_TOLERANCE,
     RequiredWrenches,
     capacity,
     distances,
@@ -212,11 +212,7 @@ def _box(low: Array, high: Array, name: str) -> tuple[Array, Array]:
 class WrenchFeasibleOptions(RequiredOptions):
     """Options of `WrenchFeasible`."""
 
-    rank_tolerance: float = option(
-        RANK_TOLERANCE,
-        "Ratio of the singular values of L at which it counts as rank-deficient; facets only.",
-        above=0.0,
-    )
+    rank_tolerance: float = rank_option(note="; facets only")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -87,6 +87,16 @@ _COMPILED = ("_update_model", "_torque", "_tick", "_begin")
 """Methods that the compiled blocks repeat, or that they need as they are."""
 
 
+_RELAXED = ("dl_plus", "dl_minus", "dl_max", "dtheta_max")
+"""Parameters of `RelaxationOptions` that can change while it runs."""
+
+_ARGUMENTS = (
+    "tension_min", "bias", "relaxation", "estimation_rate", "learning", "force_ramp", "force_max",
+    "moment_max", "joint_angles",
+)  # fmt: skip
+"""Arguments of the controller that are parameters as they are."""
+
+
 class MuscleRelaxationControl(Controller):
     """Hold a posture by muscle lengths, and let go at rest of what it does not need.
 
@@ -339,13 +349,7 @@ class MuscleRelaxationControl(Controller):
         return cls(
             model,
             options=RelaxationOptions(
-                dl_plus=value["dl_plus"],
-                dl_minus=value["dl_minus"],
-                dl_max=value["dl_max"],
-                dtheta_max=value["dtheta_max"],
-                resume=value["resume"],
-                hold=value["hold"],
-                ties=value["ties"],
+                **{name: value[name] for name in (*_RELAXED, "resume", "hold", "ties")},
                 period=1.0 / value["rate"],
             ),
             limits=TemperatureLimits(
@@ -353,24 +357,15 @@ class MuscleRelaxationControl(Controller):
                 hard=value["hard_temperature"],
                 heat_rate=value["heat_rate"],
             ),
-            tension_min=value["tension_min"],
-            bias=value["bias"],
-            relaxation=value["relaxation"],
-            estimation_rate=value["estimation_rate"],
             image=made_image(model.commanded, value["body_image"], value["body_image_file"]),
-            learning=value["learning"],
-            force_ramp=value["force_ramp"],
-            force_max=value["force_max"],
-            moment_max=value["moment_max"],
-            joint_angles=value["joint_angles"],
             noise=noise_from(value),
+            **{name: value[name] for name in _ARGUMENTS},
         )
 
     def change(self, values: Mapping[str, Any]) -> None:
         """Take over the switch and the numbers of the relaxation; see `Controller.change`."""
         self._check_learning(values["learning"])
-        names = ("dl_plus", "dl_minus", "dl_max", "dtheta_max")
-        options = replace(self.options, **{name: values[name] for name in names})
+        options = replace(self.options, **{name: values[name] for name in _RELAXED})
         self._check_steps(options)
         self.options = options
         self.relaxation = values["relaxation"]
