@@ -148,21 +148,13 @@ class JointStateWriter:
     Args:
         names: Names of all elements.
         fields: Which of position, velocity, effort the messages carry; the others stay empty.
-        frame_id: Frame in the header; normally empty.
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        fields: Sequence[str] = FIELDS,
-        *,
-        frame_id: str = "",
-    ) -> None:
+    def __init__(self, names: Sequence[str], fields: Sequence[str] = FIELDS) -> None:
         self.names = tuple(names)
         self.fields = tuple(name for name in FIELDS if name in fields)
         count = len(self.names)
         self.message = JointState()
-        self.message.header.frame_id = frame_id
         self.message.name = list(self.names)
         for number, name in enumerate(self.fields, start=1):
             # distinct values, so that the check below sees every field at its own place
@@ -172,7 +164,7 @@ class JointStateWriter:
             for name in self.fields
         ]
         layout = _joint_state_layout(
-            self.names, [count if name in self.fields else 0 for name in FIELDS], frame_id
+            self.names, [count if name in self.fields else 0 for name in FIELDS]
         )
         self._buffer = bytearray(layout.template)
         self._views = [

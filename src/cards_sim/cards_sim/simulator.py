@@ -82,26 +82,19 @@ class Simulator:
         simulator.reset()
 
     @classmethod
-    def within(
-        cls,
-        world: WorldSimulator,
-        name: str,
-        *,
-        muscle_backend: Literal["compiled", "numeric"] = "compiled",
-    ) -> Simulator:
+    def within(cls, world: WorldSimulator, name: str) -> Simulator:
         """Return a robot of a world that may hold several; the world is reset.
 
         Args:
             world: The world.
             name: Of the model in it.
-            muscle_backend: Backend of the muscle engine.
 
         Raises:
             UnknownNameError: There is no such model.
             CardsError: It is simulated already.
         """
         robot = cls.__new__(cls)
-        robot._join(world, world.world.model(name), muscle_backend)
+        robot._join(world, world.world.model(name), "compiled")
         world.reset()
         return robot
 
@@ -552,19 +545,13 @@ class Simulator:
                 raise ShapeError(f"command of {name} is {value}, expected a finite number")
 
 
-def robots_within(
-    world: WorldSimulator, *, muscle_backend: Literal["compiled", "numeric"] = "compiled"
-) -> dict[str, Simulator]:
+def robots_within(world: WorldSimulator) -> dict[str, Simulator]:
     """Return the robots of a world by name, all of them at their homes.
 
     Args:
         world: The world, of which no robot is simulated yet.
-        muscle_backend: Backend of the muscle engines.
 
     Raises:
         DescriptionError: A robot cannot be simulated; the message says why.
     """
-    return {
-        model.name: Simulator.within(world, model.name, muscle_backend=muscle_backend)
-        for model in world.world.driven
-    }
+    return {model.name: Simulator.within(world, model.name) for model in world.world.driven}

@@ -239,22 +239,19 @@ def check_duration(value: float) -> float:
     return duration
 
 
-def check_vector(
-    values: npt.ArrayLike, what: str, size: int | None = None, *, copy: bool = True
-) -> Array:
-    """Return ``values`` as a finite float array of shape (size,), or of any length >= 1.
+def check_vector(values: npt.ArrayLike, what: str, size: int | None = None) -> Array:
+    """Return ``values`` as a new, finite float array of shape (size,), or of any length >= 1.
 
     Args:
         values: The values.
         what: What they are, for messages.
         size: Number of entries; None: any number >= 1.
-        copy: Return an array of its own in any case.
 
     Raises:
         TrajectoryError: Wrong shape, or a value that is not a finite number.
     """
     try:
-        array = np.array(values, dtype=float) if copy else np.asarray(values, dtype=float)
+        array = np.array(values, dtype=float)
     except (TypeError, ValueError, OverflowError):
         raise TrajectoryError(f"{what} is {values!r}, expected a list of numbers") from None
     wanted = f"({size},)" if size is not None else "(n,) with n >= 1"

@@ -21,7 +21,7 @@ from cards_hardware.protocol.codec import Values, encode, unpack
 from cards_hardware.protocol.enums import AckCode, ParameterId, Request, State
 from cards_hardware.protocol.frames import Frame, FrameDecoder
 from cards_hardware.protocol.generate import checkout
-from cards_hardware.protocol.schema import HEADER_SIZE, MAJOR, MAX_MUSCLES, MAX_PAYLOAD, MAX_WIRE
+from cards_hardware.protocol.schema import HEADER_SIZE, MAJOR, MAX_MUSCLES, MAX_WIRE
 
 SOURCES = (
     "test/native_codec.c",
@@ -73,7 +73,7 @@ def build(folder: Path, name: str, sources: Sequence[str]) -> ctypes.CDLL:
 
 
 class NativeCodec:
-    """The codec of the firmware.
+    """The codec of the firmware, of which decoders are needed here.
 
     Args:
         folder: Where the library is built.
@@ -84,53 +84,8 @@ class NativeCodec:
 
     def __init__(self, folder: Path) -> None:
         self._library = build(folder, "native_codec", SOURCES)
-        self._library.native_crc32.restype = ctypes.c_uint32
-        for name in ("cobs_encode", "cobs_decode", "encode", "decoder_size", "feed"):
+        for name in ("decoder_size", "feed"):
             getattr(self._library, f"native_{name}").restype = ctypes.c_size_t
-
-    def crc32(self, data: bytes) -> int:
-        """Return the CRC of some bytes."""
-        return int(self._library.native_crc32(data, ctypes.c_size_t(len(data))))
-
-    def cobs_encode(self, data: bytes, room: int | None = None) -> bytes | None:
-        """Return the code, None if it does not fit into `room` bytes."""
-        size = len(data) + len(data) // 254 + 1 if room is None else room
-        out = ctypes.create_string_buffer(max(size, 1))
-        used = self._library.native_cobs_encode(
-            data, ctypes.c_size_t(len(data)), out, ctypes.c_size_t(size)
-        )
-        return out.raw[:used] if used else None
-
-    def cobs_decode(self, code: bytes) -> bytes | None:
-        """Return what a code stands for, None if it is none."""
-        buffer = ctypes.create_string_buffer(code, max(len(code), 1))
-        used = self._library.native_cobs_decode(buffer, ctypes.c_size_t(len(code)))
-        return None if used == _NOTHING else buffer.raw[:used]
-
-    def repack(self, kind: int, payload: bytes) -> bytes | None:
-        """Read a payload into its struct and write it again; None if it is refused."""
-        out = ctypes.create_string_buffer(MAX_PAYLOAD)
-        used = ctypes.c_size_t()
-        status = self._library.native_repack(
-            ctypes.c_uint8(kind),
-            payload,
-            ctypes.c_size_t(len(payload)),
-            out,
-            ctypes.c_size_t(MAX_PAYLOAD),
-            ctypes.byref(used),
-        )
-        assert status != 3, "a payload could be read but not written"
-        return out.raw[: used.value] if status == 0 else None
-
-    def encode(self, frame: Frame) -> bytes | None:
-        """Return a frame on the wire, None if it does not fit. The major version is ours."""
-        head = (frame.major << 4 | frame.flags, frame.node, frame.type, frame.seq, frame.t_us)
-        body = struct.pack("<BBBBI", *head) + frame.payload
-        out = ctypes.create_string_buffer(MAX_WIRE + 1)
-        used = self._library.native_encode(
-            body, ctypes.c_size_t(len(body)), out, ctypes.c_size_t(MAX_WIRE + 1)
-        )
-        return out.raw[:used] if used else None
 
     def decoder(self) -> NativeDecoder:
         """Return a new decoder."""

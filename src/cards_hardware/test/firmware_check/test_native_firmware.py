@@ -1,8 +1,10 @@
 """The firmware's codec does what Python's does, byte by byte; golden vectors for both."""
 
 import binascii
+import ctypes
 import json
 import math
+import struct
 
 import protocol_cases
 import pytest
@@ -16,15 +18,69 @@ from cards_hardware.protocol import cobs
 from cards_hardware.protocol.codec import pack, unpack_payload
 from cards_hardware.protocol.frames import Frame, FrameDecoder, encode_frame
 from cards_hardware.protocol.generate import checkout, golden
-from cards_hardware.protocol.schema import MAJOR, MAX_PAYLOAD
+from cards_hardware.protocol.schema import MAJOR, MAX_PAYLOAD, MAX_WIRE
 from cards_hardware.protocol.table import MESSAGES
 
 VECTORS = checkout() / "firmware" / "test" / "golden_vectors.txt"
 
 
+class WholeCodec(NativeCodec):
+    """With the functions that only these tests call."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self._library.native_crc32.restype = ctypes.c_uint32
+        for name in ("cobs_encode", "cobs_decode", "encode"):
+            getattr(self._library, f"native_{name}").restype = ctypes.c_size_t
+
+    def crc32(self, data):
+        """Return the CRC of some bytes."""
+        return int(self._library.native_crc32(data, ctypes.c_size_t(len(data))))
+
+    def cobs_encode(self, data, room=None):
+        """Return the code, None if it does not fit into `room` bytes."""
+        size = len(data) + len(data) // 254 + 1 if room is None else room
+        out = ctypes.create_string_buffer(max(size, 1))
+        used = self._library.native_cobs_encode(
+            data, ctypes.c_size_t(len(data)), out, ctypes.c_size_t(size)
+        )
+        return out.raw[:used] if used else None
+
+    def cobs_decode(self, code):
+        """Return what a code stands for, None if it is none."""
+        buffer = ctypes.create_string_buffer(code, max(len(code), 1))
+        used = self._library.native_cobs_decode(buffer, ctypes.c_size_t(len(code)))
+        return None if used == ctypes.c_size_t(-1).value else buffer.raw[:used]
+
+    def repack(self, kind, payload):
+        """Read a payload into its struct and write it again; None if it is refused."""
+        out = ctypes.create_string_buffer(MAX_PAYLOAD)
+        used = ctypes.c_size_t()
+        status = self._library.native_repack(
+            ctypes.c_uint8(kind),
+            payload,
+            ctypes.c_size_t(len(payload)),
+            out,
+            ctypes.c_size_t(MAX_PAYLOAD),
+            ctypes.byref(used),
+        )
+        assert status != 3, "a payload could be read but not written"
+        return out.raw[: used.value] if status == 0 else None
+
+    def encode(self, frame):
+        """Return a frame on the wire, None if it does not fit. The major version is ours."""
+        head = (frame.major << 4 | frame.flags, frame.node, frame.type, frame.seq, frame.t_us)
+        body = struct.pack("<BBBBI", *head) + frame.payload
+        out = ctypes.create_string_buffer(MAX_WIRE + 1)
+        used = self._library.native_encode(
+            body, ctypes.c_size_t(len(body)), out, ctypes.c_size_t(MAX_WIRE + 1)
+        )
+        return out.raw[:used] if used else None
+
+
 @pytest.fixture(scope="module")
 def native(tmp_path_factory):
-    return NativeCodec(folder_for("native", tmp_path_factory))
+    return WholeCodec(folder_for("native", tmp_path_factory))
 
 
 def blocks():

@@ -111,7 +111,6 @@ def read_sdf_document(
     model: str | None = None,
     base: str | os.PathLike[str] | None = None,
     name: str | None = None,
-    included: Callable[[XmlElement, Path], None] | None = None,
 ) -> SdfDocument:
     """Like `read_sdf`; returns the XML and the plugins too, for readers of other blocks.
 
@@ -120,9 +119,8 @@ def read_sdf_document(
         model: Name of the model; None: the only one.
         base: Folder that relative paths start from.
         name: Name of the source, for messages.
-        included: As of `read_sdf`.
     """
-    declared = declare_models(source, base=base, name=name, included=included)
+    declared = declare_models(source, base=base, name=name)
     robot, node = _read(declared, model)
     plugins = tuple(plugin for scope in model_scopes(node) for plugin in scope.plugins)
     return SdfDocument(robot, declared.root, plugins)
