@@ -13,7 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from cards_core.codegen.kernel import Layout, casadi_module
+from cards_core.codegen.kernel import (
+    Layout,
+    RepeatedKernel,
+    casadi_module,
+    kernel_function,
+    layout_of,
+)
 from cards_core.errors import CompilationError
 
 Precision = Literal["double", "single"]
@@ -174,6 +180,52 @@ def emit_function(function: Any, symbol: str, layout: Layout) -> Emitted:
     main += [head, f"V w[{max(size, 1)}];"]
     main += [f"{symbol}_{number}(x, y, w);" for number in range(len(parts))]
     return Emitted("\n".join([*main, "}\n"]), tuple(texts), PART)
+
+
+def emit_repeated(
+    kernel: RepeatedKernel, symbol: str, *, simplify: bool = True
+) -> tuple[Emitted, int]:
+    """Return C text of a kernel that loops over elements, and how many instructions it has.
+
+    Args:
+        kernel: The kernel.
+        symbol: Name of the C function.
+        simplify: Whether common subexpressions are computed once only.
+    """
+    texts: list[str] = []
+    parts: list[str] = []
+    body, instructions, longest = [], 0, 0
+    for number, part in enumerate(kernel.parts):
+        name, one = f"{symbol}_of{number}", part.kernel(kernel.name)
+        function = kernel_function(one, name, simplify=simplify)
+        emitted = emit_function(function, name, layout_of(one))
+        instructions += function.n_instructions()
+        longest = max(longest, emitted.statements)
+        parts += emitted.parts
+        (n, reads), values, writes = part.reads.shape, part.values.shape[1], part.writes.shape[1]
+        numbers = ", ".join(_number(float(value)) for value in part.values.ravel())
+        texts += [
+            emitted.main,
+            f"static const int {name}_reads[] = {{{_integers(part.reads)}}};",
+            f"static const int {name}_writes[] = {{{_integers(part.writes)}}};",
+            f"static const R {name}_values[] = {{{numbers or 0}}};",
+        ]
+        body += [
+            f"for (int i = 0; i < {n}; i++) {{",
+            f"V a[{reads + values}], b[{writes}];",
+            f"for (int j = 0; j < {reads}; j++) a[j] = x[{name}_reads[i*{reads} + j]];",
+            f"for (int j = 0; j < {values}; j++)",
+            f"  a[{reads} + j] = B({name}_values[i*{values} + j]);",
+            f"{name}(a, b);",
+            f"for (int j = 0; j < {writes}; j++) y[{name}_writes[i*{writes} + j]] = b[j];",
+            "}",
+        ]
+    head = f"static void {symbol}(const V *restrict x, V *restrict y) {{"
+    return Emitted("\n".join([*texts, head, *body, "}\n"]), tuple(parts), longest), instructions
+
+
+def _integers(values: Any) -> str:
+    return ", ".join(map(str, values.ravel().tolist())) or "0"
 
 
 def _line(item: _Statement) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 Expr = Any
 """A CasADi SX expression (casadi has no type information)."""
@@ -41,6 +42,70 @@ class SourceKernel:
     inputs: tuple[tuple[str, tuple[int, ...]], ...]
     outputs: tuple[tuple[str, tuple[int, ...]], ...]
     source: str
+
+
+@dataclass(frozen=True, eq=False)
+class Repeated:
+    """A function that a kernel applies to each of n elements, in a loop.
+
+    Attributes:
+        inputs, constants, outputs: Expressions of one element: vectors of k and c symbols, and of
+            r results.
+        reads: Which of the kernel's input numbers are an element's inputs, shape (n, k).
+        values: Its constants, shape (n, c).
+        writes: Which of the kernel's output numbers its outputs are, shape (n, r).
+    """
+
+    inputs: Expr
+    constants: Expr
+    outputs: Expr
+    reads: npt.NDArray[np.intp]
+    values: npt.NDArray[np.float64]
+    writes: npt.NDArray[np.intp]
+
+    def kernel(self, name: str) -> Kernel:
+        """Return the function of one element: inputs, then constants, in one vector."""
+        symbols = casadi_module().vertcat(self.inputs, self.constants)
+        inputs = (("x", symbols.shape[:1], symbols),)
+        return Kernel(name, inputs, (("y", self.outputs.shape[:1], self.outputs),))
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedKernel:
+    """One function that does the same for many elements: its code does not grow with them.
+
+    Attributes:
+        inputs, outputs: (name, shape).
+        parts: Together they write every output.
+    """
+
+    name: str
+    inputs: tuple[tuple[str, tuple[int, ...]], ...]
+    outputs: tuple[tuple[str, tuple[int, ...]], ...]
+    parts: tuple[Repeated, ...]
+
+    def unrolled(self) -> Kernel:
+        """Return the same element by element, for CasADi's virtual machine."""
+        ca = casadi_module()
+        inputs = [(name, shape, ca.SX.sym(name, *shape)) for name, shape in self.inputs]
+        given = ca.vertcat(*(symbols for _, _, symbols in inputs))
+        sizes = [int(np.prod(shape, dtype=int)) for _, shape in self.outputs]
+        found = ca.SX.zeros(sum(sizes))
+        for part in self.parts:
+            function = kernel_function(part.kernel(self.name), "part")
+            for reads, values, writes in zip(part.reads, part.values, part.writes, strict=True):
+                result = function(ca.vertcat(given[reads.tolist()], values))
+                for i, place in enumerate(writes.tolist()):
+                    found[place] = result[i]
+        ends = np.cumsum(sizes)
+        outputs = [
+            (name, shape, found[int(end) - size : int(end)])
+            for (name, shape), size, end in zip(self.outputs, sizes, ends, strict=True)
+        ]
+        return Kernel(self.name, tuple(inputs), tuple(outputs))
+
+
+AnyKernel: TypeAlias = Kernel | SourceKernel | RepeatedKernel
 
 
 @dataclass(frozen=True)
@@ -84,7 +149,7 @@ def make_layout(name: str, entry: dict[str, Any]) -> Layout:
     return Layout(name, tuple(slots[0]), tuple(slots[1]))
 
 
-def describe(kernel: Kernel | SourceKernel, symbol: str) -> dict[str, Any]:
+def describe(kernel: AnyKernel, symbol: str) -> dict[str, Any]:
     """Return the JSON form of a kernel's layout."""
     return {
         "symbol": symbol,
@@ -93,7 +158,7 @@ def describe(kernel: Kernel | SourceKernel, symbol: str) -> dict[str, Any]:
     }
 
 
-def layout_of(kernel: Kernel | SourceKernel) -> Layout:
+def layout_of(kernel: AnyKernel) -> Layout:
     """Return the buffer layout of a kernel."""
     return make_layout(kernel.name, describe(kernel, ""))
 

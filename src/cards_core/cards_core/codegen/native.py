@@ -25,10 +25,12 @@ from typing import Any
 import numpy as np
 
 from cards_core.codegen.cache import build_folder, model_key, publish, trusted_cache
-from cards_core.codegen.emit import emit_function, entry_point, preamble
+from cards_core.codegen.emit import emit_function, emit_repeated, entry_point, preamble
 from cards_core.codegen.kernel import (
+    AnyKernel,
     Kernel,
     Layout,
+    RepeatedKernel,
     SourceKernel,
     describe,
     kernel_function,
@@ -46,9 +48,7 @@ from cards_core.codegen.toolchain import NO_COMPILER, compile_shared, find_compi
 from cards_core.errors import CompilationError
 
 
-def interpret(
-    kernels: Sequence[Kernel | SourceKernel], start: float, variant: Variant
-) -> NativeModel:
+def interpret(kernels: Sequence[AnyKernel], start: float, variant: Variant) -> NativeModel:
     """Return a model evaluated by CasADi, with one warning.
 
     Args:
@@ -63,7 +63,7 @@ def interpret(
     for kernel in kernels:
         if isinstance(kernel, SourceKernel):
             raise CompilationError(f"'{kernel.name}' is written in C and needs a C compiler")
-        expressions.append(kernel)
+        expressions.append(kernel.unrolled() if isinstance(kernel, RepeatedKernel) else kernel)
     warnings.warn(
         f"{NO_COMPILER}: CasADi evaluates the model, about 15 times "
         "slower. Install one, e.g. 'apt install gcc'.",
@@ -112,7 +112,7 @@ Progress = Callable[[str, float], None]
 
 def load_or_build(
     content: bytes,
-    kernels: Callable[[], Sequence[Kernel | SourceKernel]],
+    kernels: Callable[[], Sequence[AnyKernel]],
     variant: Variant = ONE_STATE,
     *,
     force: bool = False,
@@ -174,7 +174,7 @@ class _Builder:
 
     def __init__(
         self,
-        kernels: Sequence[Kernel | SourceKernel],
+        kernels: Sequence[AnyKernel],
         compiler: str,
         variant: Variant,
         phases: dict[str, float],
@@ -235,7 +235,7 @@ class _Builder:
         """Return C files, the description for ``model.json``, and the size of the model."""
         variant = self._variant
         head = "#include <string.h>\n"
-        if any(isinstance(kernel, Kernel) for kernel in self._kernels):
+        if not all(isinstance(kernel, SourceKernel) for kernel in self._kernels):
             head += preamble(variant.lanes, variant.precision)
         main: list[str] = [head]
         parts: list[str] = []
@@ -248,9 +248,12 @@ class _Builder:
                 main.append(kernel.source.replace("{symbol}", symbol))
                 main.append(_source_entry(layout, symbol))
                 continue
-            function = kernel_function(kernel, symbol, simplify=variant.simplify)
-            meta["instructions"][kernel.name] = function.n_instructions()
-            emitted = emit_function(function, symbol, layout)
+            if isinstance(kernel, RepeatedKernel):
+                emitted, size = emit_repeated(kernel, symbol, simplify=variant.simplify)
+            else:
+                function = kernel_function(kernel, symbol, simplify=variant.simplify)
+                emitted, size = emit_function(function, symbol, layout), function.n_instructions()
+            meta["instructions"][kernel.name] = size
             parts += emitted.parts
             main += [emitted.main, entry_point(symbol, layout, variant.lanes)]
         # as many files as can be compiled at once, each with its share of the parts

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from cards_core.codegen import emit
-from cards_core.codegen.kernel import Kernel, layout_of
+from cards_core.codegen.kernel import (
+    Kernel,
+    Repeated,
+    RepeatedKernel,
+    kernel_function,
+    layout_of,
+)
 from cards_core.codegen.model import NativeModel, Variant
 from cards_core.codegen.native import load_or_build
 from cards_core.codegen.toolchain import find_compiler
@@ -224,3 +230,64 @@ def test_long_functions_are_cut_and_the_parts_fit_together(cache, monkeypatch, p
             bound.call()
             found = bound.outputs["values"]
         np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+
+
+# Loops over elements --------------------------------------------------------------------------
+
+
+def repeated(n, power=1):
+    """A kernel that scales and adds for n elements, and squares for two."""
+    x, y, a = ca.SX.sym("x"), ca.SX.sym("y"), ca.SX.sym("a")
+    big = x
+    for _ in range(power):
+        big = ca.sin(big) + y
+    rows = np.arange(n)
+    scale = np.linspace(0.5, 2.0, n)[:, None]
+    first = Repeated(
+        ca.vertcat(x, y),
+        ca.vertcat(a),
+        ca.vertcat(a * x + y, big),
+        np.column_stack([rows, n + rows[::-1]]),
+        scale,
+        np.column_stack([rows, n + 2 + rows]),
+    )
+    squares = Repeated(
+        ca.vertcat(x),
+        ca.SX(0, 1),
+        ca.vertcat(x * x),
+        np.array([[0], [2 * n - 1]]),
+        np.zeros((2, 0)),
+        np.array([[n], [n + 1]]),
+    )
+    inputs = (("u", (n,)), ("v", (n,)))
+    return RepeatedKernel("f", inputs, (("w", (n + 2,)), ("z", (n,))), (first, squares)), scale
+
+
+def truth(scale, u, v):
+    return np.r_[scale[:, 0] * u + v[::-1], u[0] ** 2, v[-1] ** 2, np.sin(u) + v[::-1]]
+
+
+@pytest.mark.parametrize("variant", [Variant(), Variant(batch=True), Variant("single")])
+def test_a_loop_over_elements_is_what_its_elements_are(cache, variant):
+    kernel, scale = repeated(7)
+    rng = np.random.default_rng(3)
+    given = rng.normal(size=(5, 14))
+    model = load_or_build(b"loop", lambda: [kernel], variant)
+    found = model.rows("f", given.astype(variant.dtype))
+    expected = np.array([truth(scale, row[:7], row[7:]) for row in given])
+    error = 1e-6 if variant.precision == "single" else 1e-15
+    np.testing.assert_allclose(found, expected, rtol=error, atol=error)
+    plain = kernel.unrolled()
+    evaluated = kernel_function(plain, "f")(given[0, :7], given[0, 7:])
+    values = np.concatenate([item.full().ravel() for item in evaluated])
+    np.testing.assert_allclose(values, expected[0], rtol=1e-15)
+    assert layout_of(plain) == layout_of(kernel)
+
+
+def test_the_code_of_a_loop_does_not_grow_with_its_elements():
+    (few, count), (many, more) = (
+        emit.emit_repeated(repeated(n, power=1100)[0], "f") for n in (3, 60)
+    )
+    assert count == more > emit.PART
+    assert many.parts == few.parts
+    assert len(many.main) < len(few.main) + 60 * 5 * 30

@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.checks import check_choice
-from cards_core.codegen.kernel import Kernel
+from cards_core.codegen.kernel import RepeatedKernel
 from cards_core.codegen.model import BoundKernel
 from cards_core.codegen.native import load_or_build
 from cards_core.errors import CardsError, DescriptionError, ParameterError
 from cards_core.muscles.actuators.arithmetic import DUAL, NUMPY, Arithmetic, Dual, clip
 from cards_core.muscles.actuators.cable import IdealCable
 from cards_core.muscles.actuators.groups import (
+    INPUTS,
     LARGEST_INPUT,
     LARGEST_VALUE,
     Group,
@@ -27,9 +28,6 @@ from cards_core.muscles.command import FORCE, IMPEDANCE
 from cards_core.robot.actuators import check_control
 from cards_core.robot.model import Robot
 from cards_core.typing import Array, Backend
-
-INPUTS = ("lengths", "rates", "kinds", "values")
-"""Inputs of the kernels, as `ActuatorBank.step` has them."""
 
 
 class ActuatorBank:
@@ -148,14 +146,14 @@ class ActuatorBank:
         self._advanced = self.slope_kernel.outputs["advanced"]
 
     def _content(self) -> bytes:
-        digest = hashlib.sha256(b"actuator bank 3")
+        digest = hashlib.sha256(b"actuator bank 4")
         for muscle in self._muscles:
             limits = (muscle.tension_min, muscle.tension_max)
             digest.update(repr((muscle.actuator, limits)).encode())
         digest.update(np.array([self.dt]).tobytes())
         return digest.digest()
 
-    def _kernels(self) -> Sequence[Kernel]:
+    def _kernels(self) -> Sequence[RepeatedKernel]:
         # casadi takes 0.3 s to import and is not needed when the code is cached
         from cards_core.muscles.actuators.symbolic import actuator_kernels
 

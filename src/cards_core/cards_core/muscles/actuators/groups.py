@@ -23,6 +23,9 @@ from cards_core.muscles.actuators.wound_cable import HeatedWoundCable, WoundCabl
 from cards_core.robot.actuators import Cable, Hill, Ligament, Pneumatic, SeriesElastic
 from cards_core.robot.elements import Muscle
 
+INPUTS = ("lengths", "rates", "kinds", "values")
+"""What every muscle is given in a step."""
+
 LARGEST_INPUT = 1e6
 """Lengths [m] and rates [m/s] beyond are cut, so that nothing overflows."""
 

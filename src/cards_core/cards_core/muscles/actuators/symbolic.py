@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import casadi as ca
+import numpy as np
 
-from cards_core.codegen.kernel import Kernel
+from cards_core.codegen.kernel import Repeated, RepeatedKernel
 from cards_core.muscles.actuators.arithmetic import Arithmetic, clip
-from cards_core.muscles.actuators.groups import LARGEST_INPUT, LARGEST_VALUE, Group
+from cards_core.muscles.actuators.groups import INPUTS, LARGEST_INPUT, LARGEST_VALUE, Group
 from cards_core.muscles.actuators.model import Inputs
 
 
@@ -30,8 +32,8 @@ CASADI: Arithmetic = CasadiArithmetic()
 
 def actuator_kernels(
     groups: Sequence[Group], muscles: int, states: int, dt: float
-) -> list[Kernel]:
-    """Return the kernels of one step of all muscles, written out one by one.
+) -> list[RepeatedKernel]:
+    """Return the kernels of one step of all muscles, which loop over those of a group.
 
     ``actuators``: tensions and advanced states. ``actuator_slopes``: also the slopes
     dT/dl + (1/dt) dT/dl'. ``springs``: stretch and energy of muscles that are springs.
@@ -42,52 +44,47 @@ def actuator_kernels(
         states: Number of all inner states.
         dt: Step, [s].
     """
-    lengths = ca.SX.sym("lengths", muscles)
-    rates = ca.SX.sym("rates", muscles)
-    kinds = ca.SX.sym("kinds", muscles)
-    values = ca.SX.sym("values", muscles)
-    state = ca.SX.sym("state", states)
-    tensions = ca.SX.zeros(muscles)
-    advanced = ca.SX.zeros(states)
-    stretch, stored = ca.SX.zeros(muscles), ca.SX.zeros(muscles)
-    for group in groups:
-        for i, row in enumerate(group.rows.tolist()):
-            places = group.places[:, i].tolist()
-            tensions[row], new = group.model.step(
-                CASADI,
-                group.model.one(i),
-                [state[place] for place in places],
-                Inputs(
-                    clip(CASADI, lengths[row], 0.0, LARGEST_INPUT),
-                    clip(CASADI, rates[row], -LARGEST_INPUT, LARGEST_INPUT),
-                    kinds[row],
-                    clip(CASADI, values[row], -LARGEST_VALUE, LARGEST_VALUE),
-                ),
-            )
-            for place, expression in zip(places, new, strict=True):
-                advanced[place] = expression
-            stretch[row], stored[row] = group.model.stretch(
-                CASADI,
-                group.model.one(i),
-                [state[place] for place in places],
-                clip(CASADI, lengths[row], 0.0, LARGEST_INPUT),
-            )
-    direction = ca.vertcat(ca.DM.ones(muscles), ca.DM.ones(muscles) / dt)
-    slopes = ca.jtimes(tensions, ca.vertcat(lengths, rates), direction)
-    inputs = (
-        ("lengths", (muscles,), lengths),
-        ("rates", (muscles,), rates),
-        ("kinds", (muscles,), kinds),
-        ("values", (muscles,), values),
-        ("state", (states,), state),
-    )
-    results = (("tensions", (muscles,), tensions), ("advanced", (states,), advanced))
-    return [
-        Kernel("actuators", inputs, results),
-        Kernel("actuator_slopes", inputs, (*results, ("slopes", (muscles,), slopes))),
-        Kernel(
-            "springs",
-            (inputs[0], inputs[-1]),
-            (("stretch", (muscles,), stretch), ("stored", (muscles,), stored)),
+    told = [(name, (muscles,)) for name in INPUTS]
+    inner, pull = ("state", (states,)), ("tensions", (muscles,))
+    shapes = {
+        "actuators": ((*told, inner), (pull, ("advanced", (states,)))),
+        "actuator_slopes": (
+            (*told, inner),
+            (pull, ("advanced", (states,)), ("slopes", (muscles,))),
         ),
-    ]
+        "springs": ((told[0], inner), (("stretch", (muscles,)), ("stored", (muscles,)))),
+    }
+    parts: dict[str, list[Repeated]] = {name: [] for name in shapes}
+    for group in groups:
+        length, rate, kind, value = (ca.SX.sym(name) for name in INPUTS)
+        x = [ca.SX.sym(f"x{k}") for k in range(len(group.places))]
+        table = {name: getattr(group.model.p, name) for name in vars(group.model.one(0))}
+        # what is the same for all is a number: CasADi simplifies what it can with it
+        own = {name: ca.SX.sym(name) for name, values in table.items() if np.ptp(values) != 0.0}
+        p = SimpleNamespace(**{name: float(values[0]) for name, values in table.items()} | own)
+        inside = clip(CASADI, length, 0.0, LARGEST_INPUT)
+        given = Inputs(
+            inside,
+            clip(CASADI, rate, -LARGEST_INPUT, LARGEST_INPUT),
+            kind,
+            clip(CASADI, value, -LARGEST_VALUE, LARGEST_VALUE),
+        )
+        tension, advanced = group.model.step(CASADI, p, x, given)
+        slope = ca.jtimes(tension, ca.vertcat(length, rate), ca.DM([1.0, 1.0 / dt]))
+        stretch = group.model.stretch(CASADI, p, x, inside)
+        rows, places = group.rows[:, None], group.places.T
+        values = np.array([table[name] for name in own]).T.reshape(len(group.rows), len(own))
+        constants = ca.vertcat(*own.values())
+        every, stepped = [length, rate, kind, value, *x], [tension, *advanced]
+        reads = np.hstack([rows + muscles * np.arange(4), 4 * muscles + places])
+        writes = np.hstack([rows, muscles + places])
+        sloped = np.hstack([writes, muscles + states + rows])
+        measured = np.hstack([rows, muscles + places])
+        for name, inputs, given_by, outputs, taken_by in (
+            ("actuators", every, reads, stepped, writes),
+            ("actuator_slopes", every, reads, [*stepped, slope], sloped),
+            ("springs", [length, *x], measured, stretch, np.hstack([rows, muscles + rows])),
+        ):
+            one = ca.vertcat(*inputs), constants, ca.vertcat(*outputs)
+            parts[name].append(Repeated(*one, given_by, values, taken_by))
+    return [RepeatedKernel(name, *shapes[name], tuple(found)) for name, found in parts.items()]
