@@ -9,6 +9,7 @@ import contextlib
 import math
 import os
 import resource
+import textwrap
 from array import array
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -71,6 +72,11 @@ def shown(value: Any) -> str:
         value = value.tolist()
     text = " ".join(repr(value).split())
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def brief(error: object) -> str:
+    """Return what a library says as a message shows it: in one line, cut off where it is long."""
+    return textwrap.shorten(str(error), 200, placeholder=" ...")
 
 
 def readable(number: float, digits: int = 3) -> str:

@@ -289,7 +289,7 @@ def file_problem(path: Path) -> str | None:
         return None
     if path.is_dir():
         return "is a folder"
-    return "is no regular file" if path.exists() else "no such file"
+    return "is not a regular file" if path.exists() else "no such file"
 
 
 def file_digest(file: Path) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.npyio import NpzFile
 
-from cards_core.checks import check_fits, size_text
+from cards_core.checks import brief, check_fits, size_text
 from cards_core.errors import CardsError, DescriptionError
 from cards_core.files import file_problem
 
@@ -41,7 +42,7 @@ def opened(path: str | Path, expected: str = "a regular file") -> Iterator[Binar
         expected: What would be right, for messages.
 
     Raises:
-        DescriptionError: It is none, or cannot be read; reading within the block too.
+        DescriptionError: It is not one, or cannot be read; reading within the block too.
     """
     try:
         if problem := file_problem(Path(path)):
@@ -66,15 +67,15 @@ def read_bytes(
         most: Largest size, [bytes].
 
     Raises:
-        DescriptionError: It is no regular file, too large, or cannot be read.
+        DescriptionError: It is not a regular file, is too large, or cannot be read.
     """
     with opened(path, expected) as stream:
-        data = stream.read(most + 1)
-    if len(data) > most:
-        raise DescriptionError(
-            "is too large", source=str(path), expected=f"at most {size_text(most)}"
-        )
-    return data
+        size = os.fstat(stream.fileno()).st_size
+        if size > most:
+            raise DescriptionError(
+                "is too large", source=str(path), expected=f"at most {size_text(most)}"
+            )
+        return stream.read(size)
 
 
 def read_text(
@@ -125,7 +126,7 @@ def parse_json(text: str | bytes, source: str, expected: str = "JSON") -> Any:
         expected: What would be right, for messages.
 
     Raises:
-        DescriptionError: It is no JSON, nested more than `MOST_DEPTH` deep, or has a number or
+        DescriptionError: It is not JSON, is nested more than `MOST_DEPTH` deep, or has a number or
             text that nothing could work with: a whole number beyond the range of floating point,
             half of a character.
     """
@@ -202,12 +203,13 @@ def read_arrays(
         expected: What would be right, for messages.
 
     Raises:
-        DescriptionError: It is no such archive or damaged, what is wanted is more than the memory
-            holds or is no array, or is an array of Python objects.
+        DescriptionError: It is not such an archive or is damaged; what is wanted is more than the
+            memory holds, is not an array, or is an array of Python objects.
     """
 
     def wrong(problem: object) -> DescriptionError:
-        return DescriptionError(f"cannot be read: {problem}", source=str(path), expected=expected)
+        said = f"cannot be read: {brief(problem)}"
+        return DescriptionError(said, source=str(path), expected=expected)
 
     try:
         with opened(path, expected) as stream:
@@ -229,13 +231,13 @@ def read_arrays(
         raise wrong("its arrays do not fit into the memory") from None
     except Exception as error:  # NumPy, zipfile and each compression raise exceptions of their own
         reason: object = error or type(error).__name__
-        # NumPy takes what is no archive for a pickle, and says how to load objects in spite of all
+        # NumPy takes what is not an archive for a pickle, and tells how to load objects anyway
         if "pickled (object)" in str(error):
-            reason = "no NumPy archive"
+            reason = "not a NumPy archive"
         elif "allow_pickle" in str(error):
             reason = "Python objects"
         raise wrong(reason) from error
     for name, values in found.items():
-        if not isinstance(values, np.ndarray):  # the bytes of a file that is no array
-            raise wrong(f"'{name}' is no array")
+        if not isinstance(values, np.ndarray):  # the bytes of a file that is not an array
+            raise wrong(f"'{name}' is not an array")
     return found

@@ -54,6 +54,13 @@ def test_a_file_is_no_larger_than_its_reader_takes(tmp_path):
         read_json(path)
 
 
+def test_a_small_file_takes_little_memory(tmp_path, gigabyte):
+    """However much its reader would take: room for it all is more than there is."""
+    path = tmp_path / "data"
+    path.write_bytes(b"12345")
+    assert read_bytes(path, most=10**12) == b"12345"
+
+
 def test_texts_are_utf8_with_or_without_a_mark(tmp_path):
     path = tmp_path / "data"
     path.write_bytes(b"\xef\xbb\xbfa\n\xc3\xa4")
@@ -147,7 +154,7 @@ def test_what_is_no_archive_of_arrays(tmp_path):
     path = tmp_path / "log.npz"
     for content, message in (
         (b"", "cannot be read"),
-        (b"text", "no NumPy archive"),
+        (b"text", "not a NumPy archive"),
         (b"\x93NUMPY\x01\x00v\x00", "cannot be read"),
     ):
         path.write_bytes(content)
@@ -162,5 +169,18 @@ def test_what_is_no_archive_of_arrays(tmp_path):
         read_arrays(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("q", "text")
-    with pytest.raises(DescriptionError, match="'q' is no array"):
+    with pytest.raises(DescriptionError, match="'q' is not an array"):
         read_arrays(path)
+
+
+def test_what_a_library_says_of_an_archive_is_cut_short(tmp_path):
+    """What zipfile shows is the name of an entry as the file has it: thousands of bytes."""
+    path = tmp_path / "log.npz"
+    np.savez(path, q=np.zeros((200, 2)))
+    data = bytearray(path.read_bytes())
+    data[data.index(b"q.npy") - 4 : data.index(b"q.npy") - 2] = (3000).to_bytes(2, "little")
+    path.write_bytes(data)
+    with pytest.raises(DescriptionError, match=r"File name in directory 'q\.npy'") as error:
+        read_arrays(path)
+    assert len(error.value.problem) < 300
+    assert "\n" not in str(error.value)

@@ -23,6 +23,7 @@ import numpy as np
 import yaml
 
 import cards_core
+from cards_core.checks import brief
 from cards_core.control.cpg.parameters import write_parameters
 from cards_core.errors import CardsError, DescriptionError
 from cards_core.files import locked, writing_together
@@ -177,12 +178,12 @@ class RunFolder:
 
         data = read_bytes(file, most=MOST_BYTES)
         try:
-            table = pyarrow.parquet.read_table(
-                io.BytesIO(data), columns=["record"], use_threads=False, pre_buffer=False
-            )
+            # not of a Python file: a thread of Arrow that reads one as Python ends aborts it
+            source = pyarrow.BufferReader(data)
+            table = pyarrow.parquet.read_table(source, columns=["record"], use_threads=False)
             texts = table.column("record").to_pylist()
         except (OSError, ValueError, LookupError, pyarrow.ArrowException) as error:
-            raise CardsError(f"{file}: {error} (expected: a Parquet file)") from None
+            raise CardsError(f"{file}: {brief(error)} (expected: a Parquet file)") from None
         identity = (table.schema.metadata or {}).get(b"identity", b"")
         self._check(identity.decode("utf-8", "replace"), experiment, file)
         found = {}

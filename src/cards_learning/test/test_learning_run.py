@@ -170,6 +170,34 @@ def test_a_line_that_was_cut_short_or_damaged_is_run_again(damage, whole, tmp_pa
     assert digest(folder) == digest(whole)
 
 
+def test_damaged_trials_are_told_without_a_python_file(whole, tmp_path, monkeypatch):
+    """A thread of Arrow that reads a Python file while Python ends would abort the process."""
+    sources, read = [], pyarrow.parquet.read_table
+
+    def spy(source, **options):
+        sources.append(source)
+        return read(source, **options)
+
+    monkeypatch.setattr(pyarrow.parquet, "read_table", spy)
+    good = (whole / TRIALS).read_bytes()
+    rng = np.random.default_rng(3)
+    said = []
+    for _ in range(100):
+        data = bytearray(good)
+        # what is damaged in the footer tells everything else
+        data[-int(rng.integers(1, 9000))] ^= 1 << int(rng.integers(8))
+        (tmp_path / TRIALS).write_bytes(data)
+        try:
+            RunFolder(tmp_path).trials(small())
+        except CardsError as error:
+            said.append(str(error))
+    assert 20 < len(said) < 100
+    assert all(str(tmp_path / TRIALS) in message for message in said)
+    assert not any("\n" in message for message in said)
+    assert all(type(source) is pyarrow.BufferReader for source in sources)
+    assert len(sources) == 100
+
+
 def test_a_worker_that_dies_loses_one_trial_which_is_run_again():
     experiment = small()
     points = experiment.algorithm.search(experiment.space, 1, None).ask()

@@ -52,7 +52,7 @@ CASES = [
     ("urdf arm.urdf -o arm.xml/deep", "arm.xml is no folder"),
     ("urdf arm.urdf --muscles none.yaml", "none.yaml: no such file (expected: the path of a YAML"),
     ("urdf arm.urdf --muscles folder", "folder: is a folder (expected: the path of a YAML file)"),
-    ("urdf arm.urdf --muscles pipe", "pipe: is no regular file (expected: the path of a YAML"),
+    ("urdf arm.urdf --muscles pipe", "pipe: is not a regular file (expected: the path of a YAML"),
     ("urdf arm.urdf --muscles bomb.yaml", "bomb.yaml:"),
     ("urdf arm.urdf --muscles circle.yaml", "circle.yaml:1: nested too deeply or too large"),
     ("urdf arm.urdf --muscles deep.yaml", "deep.yaml: nested too deeply"),

@@ -180,12 +180,12 @@ class Parameter:
         if scalar is int:
             if isinstance(value, bool) or not isinstance(value, int):
                 raise self._wrong(value, "a whole number")
-            self._check_range(np.array([float(value)]), value)
+            self._check_range(_floats([value]), value)
             return value
         if scalar is float:
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise self._wrong(value, "a number")
-            self._check_range(np.array([float(value)]), value)
+            self._check_range(_floats([value]), value)
             return float(value)
         if self.kind is str:
             return self._check_texts(value)
@@ -220,7 +220,7 @@ class Parameter:
                 numbers = [number for row in numbers for number in row]
         if not listed or not all(map(_is_number, numbers)):
             raise self._wrong(value, f"a list of {expected}")
-        array = np.array(list(numbers), dtype=float)
+        array = _floats(numbers)
         if self._is_matrix(array.size):
             if not np.all(np.isfinite(array)):
                 raise self._wrong(value, "finite numbers")
@@ -386,6 +386,14 @@ def check_new(name: str, declared: Collection[str]) -> None:
             f"parameter '{name}' is declared twice (expected: a name that neither the class nor "
             "the loop around it has declared)"
         )
+
+
+def _floats(numbers: Sequence[float]) -> np.ndarray:
+    """Return an array of numbers, of NaN if one is beyond floating point: no range has it."""
+    try:
+        return np.array(numbers, dtype=float)
+    except OverflowError:
+        return np.full(len(numbers), np.nan)
 
 
 def _is_number(value: Any) -> bool:

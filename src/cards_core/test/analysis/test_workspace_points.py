@@ -229,6 +229,28 @@ def test_point_files(tmp_path, tree, suffix):
     np.testing.assert_array_equal(q[:, tree.position_names.index("turn")], 0.5)
 
 
+def test_damaged_parquet_files_are_told_in_one_line(tmp_path, tree):
+    """Whatever Arrow finds: in the head, in the names, or only as the rows are read."""
+    import pyarrow.parquet
+
+    rng = np.random.default_rng(7)
+    path = tmp_path / "points.parquet"
+    rows = rng.normal(size=(40, 2))
+    pyarrow.parquet.write_table(pyarrow.table({"lift": rows[:, 0], "slide": rows[:, 1]}), path)
+    good = path.read_bytes()
+    messages = []
+    for _ in range(400):
+        data = bytearray(good)
+        data[-int(rng.integers(1, 1200))] ^= 1 << int(rng.integers(8))
+        path.write_bytes(data)
+        try:
+            read_points(path, tree, fixed={"turn": 0.5})
+        except CardsError as error:
+            messages.append(str(error))
+    assert 100 < len(messages) < 400
+    assert not any("\n" in message for message in messages)
+
+
 def test_point_files_with_quaternions(tmp_path, ball_tree):
     q = np.array([ball_tree.random(RNG) for _ in range(8)])
     np.savez(tmp_path / "q.npz", q=q)

@@ -42,7 +42,7 @@ def mutate(rng: np.random.Generator, text: str) -> bytes:
             case 0:  # lose some text
                 text = text[:a] + text[b:]
             case 1:  # the file ends early
-                text = text[: max(a, n - int(rng.integers(1, n + 1)))]
+                text = text[: max(a, n - int(rng.integers(1, max(n, 1) + 1)))]
             case 2:  # say it twice
                 text = text[:b] + text[a:b] + text[b:]
             case 3:

@@ -20,6 +20,9 @@ from parameter_samples import (
 from cards_core.errors import ParameterError
 from cards_core.parameters.declaration import parameter_table
 
+HUGE = 10**400
+"""A whole number beyond the range of floating point."""
+
 
 @pytest.mark.parametrize(
     ("spec", "value", "result"),
@@ -88,6 +91,7 @@ def test_tables():
         (KP, [1.0, -1.0], ["-1", "0 .. inf"]),
         (KP, [1.0, np.nan], ["finite"]),
         (KP, [1.0, np.inf], ["finite"]),
+        (KP, [1.0, HUGE], ["finite", "0 .. inf"]),
         (KP, "400", ["list of 2 numbers"]),
         (KP, [True, False], ["list of 2 numbers"]),
         (KP, ["1", "2"], ["list of 2 numbers"]),
@@ -96,7 +100,9 @@ def test_tables():
         (RATE, np.nan, ["1 .. 1000"]),
         (RATE, True, ["a number"]),
         (RATE, [1.0], ["a number"]),
+        (RATE, -HUGE, ["1 .. 1000"]),
         (COUNT, 11, ["0 .. 10"]),
+        (COUNT, HUGE, ["0 .. 10"]),
         (COUNT, 1.5, ["whole number"]),
         (MODE, "quick", ["fast or slow"]),
         (MODE, 1, ["text"]),
@@ -105,6 +111,7 @@ def test_tables():
         (POSTURE, [1.0], ["1 values", "a, b"]),
         (LIMIT, [np.nan, 1.0], ["0 .. inf"]),
         (LIMIT, [-1.0, 1.0], ["0 .. inf"]),
+        (LIMIT, HUGE, ["0 .. inf"]),
         (KP, True, ["list of 2 numbers"]),
         (KP, "", ["list of 2 numbers"]),
         (ABOVE, 0.0, ["finite, > 0, <= 1"]),

@@ -54,6 +54,8 @@ def test_text_and_terrain_are_the_same(text):
         ("hills:amplitude", "name=value"),
         ("hills:cell=0", "cell"),
         ("hills:cell=nan", "finite"),
+        ("hills:cell=1" + "0" * 400, "finite"),
+        ("blocks:count=1" + "0" * 400, "'count' is 1000"),
         ("hills:cell=0.1,cell=0.2", "twice"),
         ("hills:amplitude=2 cm", "a number"),
         ("blocks:count=1.5", "a whole number"),

@@ -23,7 +23,7 @@ import numpy as np
 from cards_core.errors import CardsError
 from cards_core.typing import Array
 from cards_viz.labels import joint_labels
-from cards_viz.runs.recorded import RecordedRun
+from cards_viz.runs.recorded import RecordedRun, labels_of
 
 
 class ComparisonError(CardsError):
@@ -299,6 +299,7 @@ def _errors(a: RecordedRun, b: RecordedRun, notes: list[str]) -> list[Quantity]:
             names = tuple(labels.error_names[i] for i in places)
             each = [
                 None if run.controller is None
+                or labels_of(run.robot.tree, run.controller, run.info) != labels
                 else Series(run.controller.time, 1e3 * run.controller.error[:, places])
                 for run in (a, b)
             ]  # fmt: skip

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 
 from cards_core.files import replacing
 from cards_core.loop.run_log import CONTROLLER_LOG, SIMULATOR_LOG
-from cards_core.robot.model import Robot, Tree
+from cards_core.robot.model import Robot
 from cards_core.robot.motors import motors_of
 from cards_viz.labels import signal_unit
 from cards_viz.plots import runs as plots
@@ -28,7 +28,7 @@ from cards_viz.plots.drawing import save
 from cards_viz.plots.runs import actuator_states
 from cards_viz.runs import recording
 from cards_viz.runs.log import ControllerLog, RunLogError, SimulatorLog
-from cards_viz.runs.recorded import labels_of
+from cards_viz.runs.recorded import check_widths, labels_of
 from cards_viz.runs.recorded_scene import scene_channels
 from cards_viz.runs.summary import SUMMARY, RunInfo, position_entries, summarise
 
@@ -135,7 +135,7 @@ def _write(
     if target.exists() and not target.is_dir():
         raise RunLogError(str(target), "is not a folder", "a folder or a new name")
     tree = robot.tree
-    _check_widths(robot, tree, simulator, controller)
+    check_widths(robot, simulator, controller)
     labels = labels_of(tree, controller, info)
     summary: dict[str, Any] = _plain(
         summarise(
@@ -181,41 +181,6 @@ def _write(
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return summary
-
-
-def _check_widths(
-    robot: Robot, tree: Tree, simulator: SimulatorLog, controller: ControllerLog | None
-) -> None:
-    """Refuse logs of another robot."""
-    m = len(robot.muscles)
-    wanted = {
-        "q": tree.nq,
-        "qd": tree.nv,
-        "muscle_lengths": m,
-        "muscle_rates": m,
-        "tensions": m,
-        "efforts": len(motors_of(tree)),
-    }
-    found = [("simulator log", name, getattr(simulator, name)) for name in wanted]
-    if controller is not None:
-        wanted["commands"] = len(robot.commanded().muscles)
-        found.append(("controller log", "commands", controller.tensions))
-        found.append(("controller log", "efforts", controller.efforts))
-    for source, name, values in found:
-        if values.shape[1] != wanted[name]:
-            shown = "tensions" if name == "commands" else name
-            raise RunLogError(
-                source,
-                f"'{shown}' has {values.shape[1]} columns",
-                f"{wanted[name]} for robot '{robot.name}'",
-            )
-    if controller is not None and controller.desired.shape != controller.actual.shape:
-        raise RunLogError(
-            "controller log",
-            f"'desired' has shape {controller.desired.shape}, "
-            f"'actual' has shape {controller.actual.shape}",
-            "equal shapes",
-        )
 
 
 def _write_logs(work: Path, simulator: SimulatorLog, controller: ControllerLog | None) -> None:

@@ -16,6 +16,7 @@ from cards_core.foreign_files import read_json
 from cards_core.formats import load
 from cards_core.loop.run_log import CONTROLLER_LOG, SIMULATOR_LOG
 from cards_core.robot.model import Robot, Tree
+from cards_core.robot.motors import motors_of
 from cards_core.typing import Array
 from cards_viz.labels import (
     TEMPERATURE_STATES,
@@ -87,29 +88,11 @@ class RecordedRun:
             if key not in KEYS or key in ("controller", "mode", "wall_time_s")
         }
         log = path / CONTROLLER_LOG
-        run = cls(
-            path.resolve().name,
-            robot,
-            SimulatorLog.load(path / SIMULATOR_LOG),
-            ControllerLog.load(log) if log.is_file() else None,
-            RunInfo.from_mapping(entries),
-        )
-        run.check(str(path))
-        return run
-
-    def check(self, source: str) -> None:
-        """Raise `RunLogError` if the log of the simulator is one of another robot."""
-        tree, m = self.robot.tree, len(self.robot.muscles)
-        for name, values, wanted in (
-            ("q", self.simulator.q, tree.nq),
-            ("tensions", self.simulator.tensions, m),
-        ):
-            if values.shape[1] != wanted:
-                raise RunLogError(
-                    source,
-                    f"'{name}' of {SIMULATOR_LOG} has {values.shape[1]} columns",
-                    f"{wanted} for robot '{self.robot.name}'",
-                )
+        simulator = SimulatorLog.load(path / SIMULATOR_LOG)
+        controller = ControllerLog.load(log) if log.is_file() else None
+        check_widths(robot, simulator, controller, f"{path}: ")
+        info = RunInfo.from_mapping(entries)
+        return cls(path.resolve().name, robot, simulator, controller, info)
 
     @property
     def time(self) -> Array:
@@ -163,6 +146,40 @@ class RecordedRun:
         units = np.array(labels_of(self.robot.tree, self.controller, self.info).error_units)
         error = self.controller.error[:, units == unit]
         return np.asarray(np.linalg.norm(error, axis=1)) if error.shape[1] else None
+
+
+def check_widths(
+    robot: Robot, simulator: SimulatorLog, controller: ControllerLog | None, place: str = ""
+) -> None:
+    """Raise `RunLogError` if logs are of another robot; the message begins with ``place``."""
+    tree, m, motors = robot.tree, len(robot.muscles), len(motors_of(robot.tree))
+    wanted = {
+        "q": tree.nq,
+        "qd": tree.nv,
+        "muscle_lengths": m,
+        "muscle_rates": m,
+        "tensions": m,
+        "efforts": motors,
+    }
+    found = [("simulator log", name, getattr(simulator, name), wanted[name]) for name in wanted]
+    if controller is not None:
+        commands = len(robot.commanded().muscles)
+        found.append(("controller log", "tensions", controller.tensions, commands))
+        found.append(("controller log", "efforts", controller.efforts, motors))
+    for log, name, values, width in found:
+        if values.shape[1] != width:
+            raise RunLogError(
+                f"{place}{log}",
+                f"'{name}' has {values.shape[1]} columns",
+                f"{width} for robot '{robot.name}'",
+            )
+    if controller is not None and controller.desired.shape != controller.actual.shape:
+        raise RunLogError(
+            f"{place}controller log",
+            f"'desired' has shape {controller.desired.shape}, "
+            f"'actual' has shape {controller.actual.shape}",
+            "equal shapes",
+        )
 
 
 def labels_of(tree: Tree, controller: ControllerLog | None, info: RunInfo) -> Labels:

@@ -1,6 +1,7 @@
 """Run folders that are read again, and two of them compared."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -73,12 +74,37 @@ def test_folders_that_hold_no_run(run_arrays, planar_2r, arm, tmp_path):
     write_run(tmp_path / "run", arm, INFO, run.simulator, run.controller)
     with pytest.raises(CardsError, match=r"test_arm.*expected: another robot, with --robot"):
         RecordedRun.read(tmp_path / "run")
-    with pytest.raises(RunLogError, match=r"'q' .* has 4 columns .expected: 2 for"):
+    with pytest.raises(RunLogError, match=r"run: simulator log: 'q' has 4 columns .expected: 2"):
         RecordedRun.read(tmp_path / "run", planar_2r)
     (tmp_path / "run" / "summary.json").write_text('{"robot": "stewart_gough"}')
     (tmp_path / "run" / "simulator.npz").unlink()
     with pytest.raises(RunLogError, match="the run folder of a robot with muscles"):
         RecordedRun.read(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("log", "names"),
+    [
+        ("simulator", ("q", "qd", "muscle_lengths", "muscle_rates", "tensions")),
+        ("controller", ("tensions", "desired", "actual")),
+    ],
+)
+def test_logs_that_do_not_fit_the_robot_are_refused_as_they_are_read(
+    log, names, run_arrays, planar_2r, tmp_path
+):
+    """Every array whose columns the robot knows, with one less and with one more."""
+    run = make(run_arrays, planar_2r)
+    write_run(tmp_path, planar_2r, INFO, run.simulator, run.controller)
+    with np.load(tmp_path / f"{log}.npz") as archive:
+        arrays = dict(archive)
+    for name in names:
+        for values in (arrays[name][:, :-1], np.repeat(arrays[name], 2, axis=1)):
+            np.savez(tmp_path / f"{log}.npz", **{**arrays, name: values})
+            message = rf"{log} log: .*'{name}' has .*(columns|shape).*expected"
+            with pytest.raises(RunLogError, match=message):
+                RecordedRun.read(tmp_path, planar_2r)
+    np.savez(tmp_path / f"{log}.npz", **arrays)
+    RecordedRun.read(tmp_path, planar_2r)
 
 
 def test_rows_of_times():
@@ -120,6 +146,19 @@ def test_errors_of_sliding_and_turning_joints_are_compared_apart(run_arrays):
     rows = {(row.quantity, row.entry): row for row in compare(a, b).differences()}
     assert rows["joint error", ""].largest == 0.0
     assert rows["sliding joint error", ""].largest == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("columns", [[], [0], [0, 0, 1]])
+def test_errors_that_are_not_those_of_the_joints_are_not_compared(columns, run_arrays, planar_2r):
+    a, b = (make(run_arrays, planar_2r, name=name) for name in "ab")
+    other = replace(b.controller, error=b.controller.error[:, columns])
+    pair = a, replace(b, controller=other)
+    for one, two in (pair, pair[::-1]):
+        comparison = compare(one, two)
+        assert "b has no joint error" in comparison.notes
+        rows = {(row.quantity, row.entry): row for row in comparison.differences()}
+        assert np.isnan(rows["joint error", ""].mean)
+        assert np.isnan(rows["norm of joint errors", ""].mean)
 
 
 def test_runs_of_other_steps_and_lengths_are_compared_at_equal_times(run_arrays, planar_2r):

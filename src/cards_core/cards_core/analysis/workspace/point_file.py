@@ -19,6 +19,7 @@ import numpy as np
 from cards_core.analysis.conditions.base import Column
 from cards_core.analysis.workspace.coordinates import Coordinate, Coordinates, PointSetError
 from cards_core.analysis.workspace.points import check_once, coordinate_column
+from cards_core.checks import brief
 from cards_core.errors import UnknownNameError
 from cards_core.robot.model import QUATERNION_TOLERANCE, Tree
 from cards_core.table_files import open_csv, read_npz
@@ -263,26 +264,27 @@ def _open_parquet(file: Path, coordinates: Coordinates) -> tuple[tuple[str, ...]
     pa = pyarrow_module()
     try:
         parquet = pa.parquet.ParquetFile(file)
-    except (pa.ArrowException, OSError) as error:
-        raise PointSetError(f"{file}: {error}") from error
+        columns = tuple(parquet.schema_arrow.names)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise PointSetError(f"{file}: {brief(error)}") from error
     quaternions = {f"{ball}.{c}" for ball in coordinates.balls for c in "wxyz"}
     known = quaternions | {c.name for c in coordinates.all}
-    names = tuple(name for name in parquet.schema_arrow.names if name in known)
+    names = tuple(name for name in columns if name in known)
     if len(names) == 0:
         # perhaps short names; then all columns must be coordinates
-        names = tuple(parquet.schema_arrow.names)
+        names = columns
         columns_of(names, coordinates)
 
     def blocks() -> Iterator[Array]:
-        for batch in parquet.iter_batches(BLOCK_ROWS, columns=list(names)):
-            try:
-                columns = [
+        try:
+            for batch in parquet.iter_batches(BLOCK_ROWS, columns=list(names)):
+                values = [
                     batch.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False)
                     for name in names
                 ]
-            except pa.ArrowException as error:
-                raise PointSetError(f"{file}: {error}") from error
-            yield np.column_stack(columns)
+                yield np.column_stack(values)
+        except (pa.ArrowException, OSError) as error:
+            raise PointSetError(f"{file}: {brief(error)}") from error
 
     return names, blocks()
 
