@@ -485,13 +485,15 @@ def work(place: Path, numbers: list[int], seed: int) -> int:
 
 def commands(place: Path, count: int, seed: int) -> list[str]:
     """Run command lines on damaged folders; returns what is wrong."""
+    # a shell that starts this in the background has it, and what it starts, ignore the signal
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     bench, found = Bench(place), []
     lines = [(name, line) for name, target in TARGETS.items() for line in target.commands]
     for number in range(count):
         rng = np.random.default_rng([seed, 1, number])
         name, line = lines[number % len(lines)]
         folder, done = bench.damaged(name, rng, number)
-        words = line.format(folder, place / "good" / name).split()
+        words = [word.format(folder, place / "good" / name) for word in line.split()]
         process = subprocess.Popen(
             [sys.executable, "-m", "cards_bringup", *words], text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
