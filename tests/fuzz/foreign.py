@@ -501,10 +501,15 @@ def commands(place: Path, count: int, seed: int) -> list[str]:
         try:
             said, _ = process.communicate(timeout=12 if "show" in words else 60)
         except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGINT)
-            said, _ = process.communicate(timeout=30)
+            said = "hangs"
+            for _ in range(6):  # one that comes as Python starts may be lost
+                process.send_signal(signal.SIGINT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    said, _ = process.communicate(timeout=5)
+                    break
             if "show" not in words:
                 said = f"hangs {said}"
+            process.kill()
         shutil.rmtree(folder, ignore_errors=True)
         if "Traceback" in said or said.startswith("hangs") or process.returncode < 0:
             found.append(f"command {number} ({line}; {done}): {process.returncode}\n{said}")

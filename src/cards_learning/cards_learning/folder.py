@@ -143,11 +143,11 @@ class RunFolder:
         over: its trial is run again.
 
         Raises:
-            CardsError: They are of another experiment.
+            CardsError: They are of another experiment, or cannot be read.
         """
         known = self._table(experiment)
         file = self.path / JOURNAL
-        if not file.is_file():
+        if not file.exists():
             return known
         for line in read_bytes(file, most=MOST_BYTES).splitlines():
             try:
@@ -172,7 +172,7 @@ class RunFolder:
 
     def _table(self, experiment: Experiment) -> dict[int, TrialResult]:
         file = self.path / TRIALS
-        if not file.is_file():
+        if not file.exists():
             return {}
         import pyarrow.parquet
 

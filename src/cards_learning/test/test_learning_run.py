@@ -198,6 +198,15 @@ def test_damaged_trials_are_told_without_a_python_file(whole, tmp_path, monkeypa
     assert len(sources) == 100
 
 
+@pytest.mark.parametrize("name", [JOURNAL, TRIALS])
+def test_a_pipe_in_the_place_of_trials_is_told(name, tmp_path):
+    """To add to it would wait for somebody who reads it, for ever."""
+    RunFolder(tmp_path).create(small())
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(CardsError, match=rf"{name}: is not a regular file"):
+        RunFolder(tmp_path).trials(small())
+
+
 def test_a_worker_that_dies_loses_one_trial_which_is_run_again():
     experiment = small()
     points = experiment.algorithm.search(experiment.space, 1, None).ask()
