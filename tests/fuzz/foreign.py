@@ -511,7 +511,14 @@ def commands(place: Path, count: int, seed: int) -> list[str]:
                 said = f"hangs {said}"
             process.kill()
         shutil.rmtree(folder, ignore_errors=True)
-        if "Traceback" in said or said.startswith("hangs") or process.returncode < 0:
+        # a page that was still starting is ended by the signal itself
+        fine = (-signal.SIGINT,) if "show" in words else ()
+        died = not said.startswith("hangs") and process.returncode < 0
+        if (
+            "Traceback" in said
+            or said.startswith("hangs")
+            or (died and process.returncode not in fine)
+        ):
             found.append(f"command {number} ({line}; {done}): {process.returncode}\n{said}")
     return found
 
