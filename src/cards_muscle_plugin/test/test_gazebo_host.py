@@ -200,6 +200,7 @@ def test_commands_for_others_and_without_sense_are_refused():
     assert host.tensions.tolist() == [10.0] * 4
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
 @pytest.mark.parametrize("value", [math.nan, math.inf, 1e7])
 def test_a_state_without_sense_is_named(value):
     simulator, host = make()

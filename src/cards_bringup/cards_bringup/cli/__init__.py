@@ -264,6 +264,8 @@ def _words(error: Exception) -> str:
                 f"LD_LIBRARY_PATH puts another program's {others[0]} in the place of ours: "
                 f"{error} (expected: LD_LIBRARY_PATH unset, or without that folder)"
             )
+        case OSError() if error.filename == "standard output":
+            return f"{error.filename}: {error.strerror}"
         case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             return (
                 f"{error.filename or 'cannot write a file'}: {error.strerror} "

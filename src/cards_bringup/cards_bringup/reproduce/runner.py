@@ -32,7 +32,7 @@ from cards_bringup.reproduce.experiment import Experiment, FinishedRun, Outcome,
 from cards_bringup.reproduce.report import PlotFile, Result, RunEntry
 from cards_core import __version__
 from cards_core.control.cpg.files import pattern_file
-from cards_core.errors import CardsError
+from cards_core.errors import CardsError, DescriptionError
 from cards_core.files import inside, locked, making, replacing, write_atomically, writing_together
 from cards_core.foreign_files import read_json
 from cards_core.formats import load
@@ -183,13 +183,15 @@ def asked_in(folder: Path) -> list[str]:
         CardsError: The folder has no report of experiments.
     """
     file = folder / report.JSON
-    found = read_json(file, "the report of an earlier ./cards reproduce")
+    expected = "the report of an earlier ./cards reproduce"
     try:
-        return [str(one["key"]) for one in found["experiments"]]
+        return [str(one["key"]) for one in read_json(file, expected)["experiments"]]
+    except DescriptionError as error:
+        raise CardsError(f"--resume {folder}: {error}") from None
     except (KeyError, TypeError) as error:
         raise CardsError(
             f"--resume {folder}: {report.JSON} cannot be read: {type(error).__name__}: {error} "
-            "(expected: the report of an earlier ./cards reproduce)"
+            f"(expected: {expected})"
         ) from None
 
 

@@ -275,7 +275,7 @@ def test_value_that_holds_the_separator():
         (["--ros-args", "-p"], "-p without a value"),
         (["--ros-args", "-p", "dt=1"], "name:=value"),
         (["--ros-args", "-p", "dt:=[1"], "not YAML"),
-        (["--ros-args", "--params-file", "/nowhere.yaml"], "cannot be read"),
+        (["--ros-args", "--params-file", "/nowhere.yaml"], "no such file"),
     ],
 )
 def test_mistakes(arguments, message):

@@ -224,6 +224,7 @@ def test_sdf_has_the_same_heights(kind, tmp_path):
         assert np.allclose(height_function(again)(x, y), expected, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:Image size:PIL.Image.DecompressionBombWarning")
 def test_an_image_of_a_few_kilobytes_that_takes_gigabytes_is_refused(tmp_path):
     path = tmp_path / "white.png"
     Image.new("1", (12_000, 12_000), 1).save(path)
