@@ -126,7 +126,7 @@ class Confinement:
     def follows(self, folder: Path, name: str) -> bool:
         """Return whether a relative name leads to a file of `kinds`, without links on its way.
 
-        The file is a regular one of at most `LARGEST_FOLLOWED` bytes, or there is none.
+        The file is a regular one of at most `LARGEST_FOLLOWED` bytes, or does not exist.
 
         Args:
             folder: That the name is relative to.

@@ -493,7 +493,7 @@ def test_cables_and_springs_are_opensims(tmp_path):
     fore, spring = found.model.robot.muscles
     assert (fore.tension_min, fore.tension_max, fore.kind) == (3.0, 150.0, "cable")
     assert fore.actuator.stiffness is None
-    assert not spring.takes_tension  # nobody commands a spring
+    assert not spring.takes_tension  # a spring takes no command
     write_imported(found.model, tmp_path / "out")
     robot = load(tmp_path / "out" / "sample" / "model.sdf")
     engine = make_dynamics(robot)

@@ -43,7 +43,7 @@ def test_no_path_that_was_found_has_a_cusp(kind):
 
 @pytest.mark.parametrize("kind", ["ellipsoid", "torus", "chain"])
 def test_the_path_follows_from_the_pose_alone(kind):
-    """Also where an end got inside, or a contact of the last solution is none of the guesses."""
+    """Also where an end got inside, or no guess has a contact of the last solution."""
     arms, fresh = (Ensemble(kind, 150, seed=0) for _ in range(2))
     for angle in np.linspace(-0.6, 0.6, 13):
         fresh.paths.reset()

@@ -47,7 +47,7 @@ class WholeCodec(NativeCodec):
         return out.raw[:used] if used else None
 
     def cobs_decode(self, code):
-        """Return what a code stands for, None if it is none."""
+        """Return what a code stands for, None for an unknown code."""
         buffer = ctypes.create_string_buffer(code, max(len(code), 1))
         used = self._library.native_cobs_decode(buffer, ctypes.c_size_t(len(code)))
         return None if used == ctypes.c_size_t(-1).value else buffer.raw[:used]

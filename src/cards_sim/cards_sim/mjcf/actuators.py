@@ -288,7 +288,7 @@ class Actuators:
         )
 
     def _spring(self, tendon: int) -> _Force | None:
-        """Return a tendon's own spring, which nobody commands."""
+        """Return a tendon's own spring, which takes no command."""
         model, names = self._model, self._names
         stiffness = float(model.tendon_stiffness[tendon])
         if stiffness <= 0.0:

@@ -157,7 +157,7 @@ class _Reading:
             key = file.name.lower()
             if len(self.files[key]) > 1:  # MuJoCo would read one text for both
                 raise element.error(
-                    f"{name} is no attribute of newer MuJoCo, and two files are called "
+                    f"newer MuJoCo does not have {name}, and two files are called "
                     f"'{shorten(file.name)}'",
                     f"the element without {name}",
                 )

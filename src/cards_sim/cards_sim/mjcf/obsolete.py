@@ -49,7 +49,9 @@ def obsolete(element: XmlElement) -> Iterator[tuple[str, str]]:
         if harmless is None or value == harmless:
             yield name, _NOTHING
         elif key in _INSTEAD:
-            raise element.error(f"{name} is none of newer MuJoCo", f"{_INSTEAD[key]} in its place")
+            raise element.error(
+                f"newer MuJoCo does not have {name}", f"{_INSTEAD[key]} in its place"
+            )
         else:
             yield name, f"changes this: {otherwise}"
 

@@ -1,4 +1,4 @@
-"""A tendon with stiffness and without an actuator is a spring that nobody commands."""
+"""A tendon with stiffness and without an actuator is a passive spring, without a command."""
 
 import mujoco
 import numpy as np
