@@ -64,7 +64,7 @@ ODD = (
     "0.5", "9" * 19, DEEP, "[" * 60 + "]" * 60, '"\\ud800"', '"a\\u0000b"', '"' + "x" * 5000 + '"',
     '"planar_2r"', "[[1, 2], [3]]", '[1, "a"]', '{"a": {"b": []}}', '"none"', '"../../x"',
 )  # fmt: skip
-"""JSON that nobody expects at a place."""
+"""JSON of a kind that a place does not expect."""
 
 MARK = "@@odd@@"
 
@@ -187,7 +187,7 @@ def odd_arrays(rng: np.random.Generator, data: bytes) -> bytes:
 
 
 def put_special(rng: np.random.Generator, path: Path) -> str:
-    """Put something that is no file of data in place of a file."""
+    """Put something that is not a file of data in place of a file."""
     kind = SPECIAL[int(rng.integers(len(SPECIAL)))]
     path.unlink()
     match kind:

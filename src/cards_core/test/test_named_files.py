@@ -298,7 +298,7 @@ def test_an_import_follows_relative_names_of_its_kinds(place, monkeypatch):
     (place / "model.sdf").write_text(sdf(name, "1.6"))
     assert import_cardsflow(place).robot.links[0].visuals[0].geometry.uri == str(out)
     allowed = import_confinement(place, (".stl",))
-    assert allowed.follows(place, "../../private/OUT.STL")  # there is none
+    assert allowed.follows(place, "../../private/OUT.STL")  # it does not exist
     assert not import_confinement(place).follows(place, name)
     assert not confinement(place).follows(place, name)
     (private / "folder.stl").mkdir()
