@@ -151,7 +151,17 @@ class RecordedRun:
 def check_widths(
     robot: Robot, simulator: SimulatorLog, controller: ControllerLog | None, place: str = ""
 ) -> None:
-    """Raise `RunLogError` if logs are of another robot; the message begins with ``place``."""
+    """Check that logs have the columns of a robot.
+
+    Args:
+        robot: The robot of the run.
+        simulator: Its log.
+        controller: The controller's log; None: not recorded.
+        place: What the message begins with.
+
+    Raises:
+        RunLogError: A log is of another robot.
+    """
     tree, m, motors = robot.tree, len(robot.muscles), len(motors_of(robot.tree))
     wanted = {
         "q": tree.nq,
