@@ -26,7 +26,7 @@ from cards_core.trajectories.library import (  # noqa: E402
     load_references,
 )
 from cards_learning.environments import IDS  # noqa: E402
-from cards_learning.environments.environment import ArmReachEnv  # noqa: E402
+from cards_learning.environments.environment import RobotEnv  # noqa: E402
 from cards_learning.environments.quantities import Layout, Quantity  # noqa: E402
 from cards_learning.environments.task import FAILURE  # noqa: E402
 from cards_sim.batch import ModelErrors  # noqa: E402
@@ -654,4 +654,4 @@ def test_without_a_mode_there_is_no_picture():
     environment.reset(seed=1)
     assert environment.render() is None
     with pytest.raises(CardsError, match="rgb_array"):
-        ArmReachEnv(render_mode="human")
+        RobotEnv("ArmReach", render_mode="human")

@@ -21,7 +21,7 @@ IDS: dict[str, tuple[str, int]] = {
     "cards/FlowerTracking-v0": ("FlowerTracking", 500),
     "cards/PickAndPlace-v0": ("PickAndPlace", 400),
 }
-"""Id to the name of its classes, ``NAMEEnv`` and ``NAMEVectorEnv``, and its most steps."""
+"""Id to the key of `environment.TASKS`, and its most steps."""
 
 
 def register() -> None:
@@ -31,9 +31,10 @@ def register() -> None:
             module = "cards_learning.environments.environment"
             gymnasium.register(
                 id=name,
-                entry_point=f"{module}:{kind}Env",
-                vector_entry_point=f"{module}:{kind}VectorEnv",
+                entry_point=f"{module}:RobotEnv",
+                vector_entry_point=f"{module}:RobotVectorEnv",
                 max_episode_steps=steps,
+                kwargs={"kind": kind},
             )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from inspect import signature
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -14,7 +14,7 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from cards_core.checks import check_count
+from cards_core.checks import check_choice, check_count
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.typing import Array
 from cards_learning.environments.arm import ReachTask
@@ -24,6 +24,14 @@ from cards_learning.environments.task import ActionError, Flags, Outcome, Task
 from cards_learning.environments.tensegrity import TensegrityTask
 from cards_learning.environments.tracking import TrackingTask
 
+TASKS: dict[str, Callable[..., Task]] = {
+    "Tensegrity": TensegrityTask,
+    "ArmReach": ReachTask,
+    "FlowerTracking": TrackingTask,
+    "PickAndPlace": PickAndPlaceTask,
+}
+"""What is to be done, by name."""
+
 
 class RobotEnv(gymnasium.Env[Array, Array]):
     """A robot with a task.
@@ -32,6 +40,7 @@ class RobotEnv(gymnasium.Env[Array, Array]):
     registered.
 
     Args:
+        kind: Key of `TASKS`.
         render_mode: ``rgb_array``: `render` returns a picture; None: there are none.
         **options: Of the task, see its class.
 
@@ -43,12 +52,11 @@ class RobotEnv(gymnasium.Env[Array, Array]):
         CardsError: An option does not fit.
     """
 
-    make_task: ClassVar[Callable[..., Task]]
     metadata: dict[str, Any] = {"render_modes": list(MODES)}  # noqa: RUF012  as Gymnasium has it
 
-    def __init__(self, render_mode: str | None = None, **options: Any) -> None:
+    def __init__(self, kind: str, render_mode: str | None = None, **options: Any) -> None:
         self.render_mode = render_mode
-        self.task = _task(type(self).make_task, 1, 1, options)
+        self.task = _task(kind, 1, 1, options)
         self._renderer = Renderer(self.task, render_mode)
         self.metadata = _metadata(self.task)
         self.observation_space, self.action_space = _spaces(self.task)
@@ -113,6 +121,7 @@ class RobotVectorEnv(VectorEnv[Array, Array, np.ndarray]):
     ``final_info``.
 
     Args:
+        kind: Key of `TASKS`.
         num_envs: n.
         max_episode_steps: After how many an episode is truncated; None: never.
         autoreset_mode: `AutoresetMode.NEXT_STEP` or `SAME_STEP`, or their names.
@@ -127,11 +136,11 @@ class RobotVectorEnv(VectorEnv[Array, Array, np.ndarray]):
         CardsError: An option does not fit.
     """
 
-    make_task: ClassVar[Callable[..., Task]]
-
     def __init__(
         self,
+        kind: str,
         num_envs: int = 1,
+        *,
         max_episode_steps: int | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         threads: int | None = None,
@@ -144,7 +153,7 @@ class RobotVectorEnv(VectorEnv[Array, Array, np.ndarray]):
         self._mode = _autoreset(autoreset_mode)
         self.render_mode = render_mode
         self.num_envs, self._most_steps = num_envs, max_episode_steps
-        self.task = _task(type(self).make_task, num_envs, threads, options)
+        self.task = _task(kind, num_envs, threads, options)
         self._renderer = Renderer(self.task, render_mode)
         self.metadata = {**_metadata(self.task), "autoreset_mode": self._mode}
         self.single_observation_space, self.single_action_space = _spaces(self.task)
@@ -239,14 +248,12 @@ class RobotVectorEnv(VectorEnv[Array, Array, np.ndarray]):
         self._renderer.close()
 
 
-def _task(
-    make: Callable[..., Task], count: int, threads: int | None, options: dict[str, Any]
-) -> Task:
+def _task(kind: str, count: int, threads: int | None, options: dict[str, Any]) -> Task:
     """Return the task of so many robots; an option that it does not have is a `CardsError`."""
+    make = TASKS[kind]
     known = [name for name in signature(make).parameters if name not in ("n", "threads")]
     for name in options:
-        if name not in known:
-            raise UnknownNameError("option of the environment", name, known)
+        check_choice(name, "option of the environment", known)
     return make(count, threads=threads, **options)
 
 
@@ -289,51 +296,3 @@ def _metadata(task: Task) -> dict[str, Any]:
 def _check_options(options: dict[str, Any] | None) -> None:
     if options:
         raise CardsError(f"options of reset: {', '.join(map(str, options))} (expected: none)")
-
-
-class TensegrityEnv(RobotEnv):
-    """`TensegrityTask` of one robot."""
-
-    make_task = TensegrityTask
-
-
-class TensegrityVectorEnv(RobotVectorEnv):
-    """`TensegrityTask` of n robots."""
-
-    make_task = TensegrityTask
-
-
-class ArmReachEnv(RobotEnv):
-    """`ReachTask` of one robot."""
-
-    make_task = ReachTask
-
-
-class ArmReachVectorEnv(RobotVectorEnv):
-    """`ReachTask` of n robots."""
-
-    make_task = ReachTask
-
-
-class FlowerTrackingEnv(RobotEnv):
-    """`TrackingTask` of one robot."""
-
-    make_task = TrackingTask
-
-
-class FlowerTrackingVectorEnv(RobotVectorEnv):
-    """`TrackingTask` of n robots."""
-
-    make_task = TrackingTask
-
-
-class PickAndPlaceEnv(RobotEnv):
-    """`PickAndPlaceTask` of one robot."""
-
-    make_task = PickAndPlaceTask
-
-
-class PickAndPlaceVectorEnv(RobotVectorEnv):
-    """`PickAndPlaceTask` of n robots."""
-
-    make_task = PickAndPlaceTask
