@@ -16,6 +16,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 from cards_core.errors import CardsError
@@ -345,6 +346,16 @@ def inside(folder: str | os.PathLike[str], name: str) -> Path:
     if problem := name_problem(name, LONGEST_FILE_NAME):
         raise CardsError(f"'{name}' is no name in {folder}: {problem} (expected: {EXPECTED})")
     return Path(folder, name)
+
+
+def new_run_folder(name: str) -> Path:
+    """Return a folder in `RUNS` that does not exist yet, of a name with the time after it."""
+    stem = f"{name}_{datetime.now():%Y%m%d-%H%M%S}"
+    out, count = inside(RUNS, stem), 1
+    while out.exists():
+        count += 1
+        out = inside(RUNS, f"{stem}_{count}")
+    return out
 
 
 def _synchronise(file: Path) -> None:

@@ -142,7 +142,8 @@ def add_demo(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     from cards_bringup.demo import muscle_demo, rod_demo
-    from cards_bringup.demo.run_folder import new_run_folder, preparing
+    from cards_bringup.demo.run_folder import preparing
+    from cards_core.files import new_run_folder
     from cards_viz.pages.access import READ_ONLY
 
     if args.read_only:
@@ -150,6 +151,6 @@ def run(args: argparse.Namespace) -> int:
     with preparing() as prepare:
         if rod_demo.is_rod_robot(args.robot):
             name = Path(args.robot).stem if args.robot.endswith(".sdf") else Path(args.robot).name
-            return rod_demo.run(args, prepare, new_run_folder(name, "demo"))
+            return rod_demo.run(args, prepare, new_run_folder(f"{name}_demo"))
         args.simulator = args.simulator or SIMULATORS[0]  # for robots of rods None is different
         return muscle_demo.run(args, prepare)

@@ -13,14 +13,13 @@ import contextlib
 import json
 import sys
 import time
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from cards_bringup.option_types import COUNT, SEED
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
-from cards_core.files import RUNS, inside
+from cards_core.files import new_run_folder
 
 EXAMPLES = """examples:
   ./cards fit-muscles planar_2r closure.yaml -o fitted
@@ -89,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     from cards_bringup.progress import BestProgress
 
     robot = None if args.resume is not None else _robot(args.robot)
-    folder = args.resume or args.out or _new_folder(Path(args.robot).stem)
+    folder = args.resume or args.out or new_run_folder(f"fit_muscles_{Path(args.robot).stem}")
     begin = time.perf_counter()
     title = Path(args.robot or folder).stem
     try:
@@ -134,16 +133,6 @@ def _robot(source: str) -> Any:
     if has_rods(find_model(source)):
         raise CardsError(f"'{source}' is a robot of rods (expected: a robot with muscles)")
     return load(source)
-
-
-def _new_folder(name: str) -> Path:
-    """Return a folder that does not exist yet, named after robot and time."""
-    stem = f"fit_muscles_{name}_{datetime.now():%Y%m%d-%H%M%S}"
-    out, count = inside(RUNS, stem), 1
-    while out.exists():
-        count += 1
-        out = inside(RUNS, f"{stem}_{count}")
-    return out
 
 
 def _tell(args: argparse.Namespace, result: Any, folder: Path, seconds: float) -> None:

@@ -12,14 +12,13 @@ import contextlib
 import json
 import sys
 import time
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from cards_bringup.option_types import COUNT, WholeNumber
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
-from cards_core.files import RUNS, inside
+from cards_core.files import new_run_folder
 
 ALGORITHMS = ("evolution", "monte_carlo", "gaussian", "cma")
 
@@ -92,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     experiment = chosen_experiment(
         what, args.resume, algorithm=args.algorithm, trials=args.trials, seed=args.seed
     )
-    folder = args.resume or args.out or _new_folder(Path(what or "").stem)
+    folder = args.resume or args.out or new_run_folder(f"learn_{Path(what or '').stem}")
     if args.trial is not None:
         return _repeat(args, experiment)
     return _learn(args, experiment, folder)
@@ -210,16 +209,6 @@ def _report(args: argparse.Namespace) -> int:
     page = write_report(folder, args.out or folder)
     print(json.dumps({"report": str(page)}) if args.json else f"report: {page}")
     return ExitCode.DONE
-
-
-def _new_folder(name: str) -> Path:
-    """Return a folder that does not exist yet, named after experiment and time."""
-    stem = f"learn_{name}_{datetime.now():%Y%m%d-%H%M%S}"
-    out, count = inside(RUNS, stem), 1
-    while out.exists():
-        count += 1
-        out = inside(RUNS, f"{stem}_{count}")
-    return out
 
 
 def _finite(measures: dict[str, float]) -> dict[str, float | None]:

@@ -11,14 +11,13 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from cards_bringup.cli import print_columns
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
-from cards_core.files import RUNS, inside
+from cards_core.files import new_run_folder
 
 EXAMPLES = """examples:
   ./cards reproduce                            what there is
@@ -75,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     chosen = select([*earlier, *args.what])
     if args.quick:
         chosen = [one.shortened() for one in chosen]
-    folder = args.resume or args.out or _new_folder(chosen[0].paper.key)
+    folder = args.resume or args.out or new_run_folder(f"reproduce_{chosen[0].paper.key}")
     if args.out is not None and folder.exists() and not _is_empty(folder):
         raise CardsError(
             f"--out {folder} is not an empty folder (expected: a new or empty one, or --resume)"
@@ -138,16 +137,6 @@ def _print_list(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         if "error" in row:
             print(f"{row['key']}: error: {row['error']}")
-
-
-def _new_folder(paper: str) -> Path:
-    """Return a folder that does not exist yet, named after the first paper and the time."""
-    name = f"reproduce_{paper}_{datetime.now():%Y%m%d-%H%M%S}"
-    out, count = inside(RUNS, name), 1
-    while out.exists():
-        count += 1
-        out = inside(RUNS, f"{name}_{count}")
-    return out
 
 
 def _is_empty(folder: Path) -> bool:

@@ -12,7 +12,6 @@ import argparse
 import json
 import math
 import sys
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from cards_bringup.cli.signals import ended_by_signals
 from cards_bringup.option_types import POSITIVE, WholeNumber
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
-from cards_core.files import RUNS, inside
+from cards_core.files import new_run_folder
 
 SEED = WholeNumber(at_most=2**53)
 
@@ -86,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         _print_schedule(schedule, as_json=args.json)
         return ExitCode.DONE
-    folder = args.out or inside(RUNS, f"soak_{datetime.now():%Y%m%d-%H%M%S}")
+    folder = args.out or new_run_folder("soak")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CardsError(f"--out {folder} is not an empty folder (expected: a new or empty one)")
     with ended_by_signals(once=False):

@@ -26,7 +26,7 @@ from cards_bringup.demo.run_end import (
     simulate,
     tell_network,
 )
-from cards_bringup.demo.run_folder import RunPart, arrange, new_run_folder
+from cards_bringup.demo.run_folder import RunPart, arrange
 from cards_bringup.demo.settings import merge, settings
 from cards_bringup.hil import options as hil_options
 from cards_bringup.nodes.audience import Audience
@@ -35,6 +35,7 @@ from cards_bringup.nodes.plan import Plan, make_plan
 from cards_bringup.option_types import number_in
 from cards_core.control.registry import controller_class
 from cards_core.errors import CardsError
+from cards_core.files import new_run_folder
 from cards_core.formats.urdf.writer import to_urdf
 from cards_core.loop.host import ANSWERED_MODES, initial_positions
 from cards_core.loop.verdict import verdict_line
@@ -113,7 +114,7 @@ def run(args: argparse.Namespace, prepare: Callable[[Path], None]) -> int:
         for node in plan.nodes
         if node.role == "view" and node.full_name in chosen
     }
-    out = args.out or new_run_folder(name, controller)
+    out = args.out or new_run_folder(f"{name}_{controller}")
     prepare(out)
     for robot in robots:
         if robot.namespace:

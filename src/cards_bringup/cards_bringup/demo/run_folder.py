@@ -12,13 +12,12 @@ import contextlib
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 
 from cards_core.errors import CardsError
-from cards_core.files import RUNS, inside, locked, making
+from cards_core.files import locked, making
 from cards_core.foreign_files import read_arrays
 from cards_core.loop.run_log import CONTROLLER_LOG, SIMULATOR_LOG, begun, part_paths
 
@@ -37,17 +36,6 @@ LOCK_FILE = ".running"
 
 LEAST_TIME = 0.1
 """Minimum simulated time of a part for which plots and a recording are made, [s]."""
-
-
-def new_run_folder(robot: str, controller: str) -> Path:
-    """Return a run folder that does not exist yet, named after robot, controller and time."""
-    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    out = inside(RUNS, f"{robot}_{controller}_{stamp}")
-    count = 1
-    while out.exists():
-        count += 1
-        out = inside(RUNS, f"{robot}_{controller}_{stamp}_{count}")
-    return out
 
 
 @contextlib.contextmanager

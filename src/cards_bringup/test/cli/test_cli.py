@@ -289,10 +289,10 @@ def test_what_failed_beside_others_is_judged_alone(monkeypatch, first, kind, aga
 
 
 def test_results_go_to_runs_of_the_current_folder(tmp_path, monkeypatch, capsys):
-    from cards_bringup.demo.run_folder import new_run_folder
+    from cards_core.files import new_run_folder
 
     monkeypatch.chdir(tmp_path)
-    assert new_run_folder("planar_2r", "none").parent.resolve() == tmp_path / "runs"
+    assert new_run_folder("planar_2r_none").parent.resolve() == tmp_path / "runs"
     for line in (
         ["analyse", "workspace", "planar_2r", "--condition", "static", "--samples", "1"],
         ["analyse", "workspace", "planar_3efr", "--grid", "x=0:0.01:2"],
