@@ -101,14 +101,14 @@ def _submodules(package: Any) -> list[Any]:
     return [one for one in found if one.is_module]
 
 
-def _public(module: Any) -> list[Any]:
-    """Return the documented functions and classes that a module defines, in their order."""
+def _public(item: Any) -> list[Any]:
+    """Return the documented functions, properties and classes of a module or class, in order."""
     found = [
         member
-        for name, member in module.members.items()
+        for name, member in item.members.items()
         if not name.startswith("_")
         and not member.is_alias
-        and (member.is_function or member.is_class)
+        and (member.is_function or member.is_class or "property" in member.labels)
         and member.docstring is not None
     ]
     return sorted(found, key=lambda member: member.lineno)
@@ -119,21 +119,9 @@ def _entry(item: Any, module: str) -> str:
     kind = "class" if item.is_class else "function"
     body = _body(item)
     if item.is_class:
-        for member in _members(item):
+        for member in _public(item):
             body += "\n" + _member(member)
     return _directive(f"py:{kind}", f"{module}.{item.name}{_signature(item)}", body, 7)
-
-
-def _members(item: Any) -> list[Any]:
-    found = [
-        member
-        for name, member in item.members.items()
-        if not name.startswith("_")
-        and not member.is_alias
-        and member.docstring is not None
-        and (member.is_function or "property" in member.labels)
-    ]
-    return sorted(found, key=lambda member: member.lineno)
 
 
 def _member(member: Any) -> str:

@@ -65,15 +65,11 @@ class BridgeStatus:
 class DiagnosticsListener(RosListener):
     """Keeps the newest status of every aspect of the bridge. Context manager.
 
-    Args:
-        node: Name of the node that is listened to.
-
     Attributes:
         statuses: Aspect, e.g. ``boards`` or ``board arm``, to its last status.
     """
 
-    def __init__(self, node: str = "hardware") -> None:
-        self._name = node
+    def __init__(self) -> None:
         self.statuses: dict[str, BridgeStatus] = {}
 
     def _subscribe(self) -> None:
@@ -98,7 +94,7 @@ class DiagnosticsListener(RosListener):
         for update in message.status:
             # "hardware: board arm", or with the namespace in front
             node, _, aspect = update.name.partition(": ")
-            if node.rpartition("/")[2] != self._name:
+            if node.rpartition("/")[2] != "hardware":
                 continue
             status = self.statuses.setdefault(aspect, BridgeStatus())
             level = int.from_bytes(update.level, "little")
@@ -183,12 +179,7 @@ class HilRun:
             world=self.world,
         )
         with RosDomain() as domain:
-            if domain.number != domain.wanted:
-                note(
-                    f"ROS domain {domain.wanted} is used by another run; this one is in "
-                    f"ROS_DOMAIN_ID={domain.number}"
-                )
-            os.environ.update(domain.environment)
+            domain.join(note)
             try:
                 with rig:
                     self.plan = make_plan(

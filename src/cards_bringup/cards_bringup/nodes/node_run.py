@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import os
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -112,12 +111,7 @@ class NodeRun:
     ) -> tuple[Supervisor, Clock]:
         """Join the ROS network; return who starts the nodes, and the clock. They end with it."""
         domain = stack.enter_context(RosDomain())
-        if domain.number != domain.wanted:
-            note(
-                f"ROS domain {domain.wanted} is used by another run; this one is in "
-                f"ROS_DOMAIN_ID={domain.number}"
-            )
-        os.environ.update(domain.environment)
+        domain.join(note)
         environment = {**domain.environment, **self.plan.environment()}
         clock = stack.enter_context(self.clock())
         return stack.enter_context(Supervisor(self.folder / "logs", environment)), clock

@@ -9,7 +9,7 @@ import signal
 import socket
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Self
 
@@ -73,6 +73,15 @@ class RosDomain:
         """Release the domain."""
         self._mark.close()
         os.close(self._descriptor)
+
+    def join(self, note: Callable[[str], None]) -> None:
+        """Put this process into the domain; ``note`` is told if it is not the wanted one."""
+        if self.number != self.wanted:
+            note(
+                f"ROS domain {self.wanted} is used by another run; this one is in "
+                f"ROS_DOMAIN_ID={self.number}"
+            )
+        os.environ.update(self.environment)
 
     @property
     def environment(self) -> dict[str, str]:

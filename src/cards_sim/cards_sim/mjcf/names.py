@@ -83,14 +83,7 @@ class Names:
         self.findings.warn(code, self.label(kind, index), message, source=source, line=line)
 
     def note(self, code: str, kind: str, index: int, message: str) -> None:
-        """Add a note about one thing of the file.
-
-        Args:
-            code: Stable identifier, see ``docs/import_mujoco.md``.
-            kind: What it is about, e.g. ``tendon``.
-            index: MuJoCo's index of it.
-            message: What was found and what was done.
-        """
+        """Add a note about one thing of the file; arguments as of `warn`."""
         source, line = self.place(kind, index)
         self.findings.note(code, self.label(kind, index), message, source=source, line=line)
 

@@ -151,21 +151,18 @@ def _head(kind: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     return stream.getvalue()
 
 
-def read_result(path: Path, names: Sequence[str] | None = None) -> dict[str, npt.NDArray[Any]]:
+def read_result(path: Path, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
     """Return columns of a result file.
 
     Args:
         path: ``.parquet`` or ``.npz``.
-        names: Which; None: all.
+        names: Which.
     """
     if path.suffix == ".parquet":
-        table = pyarrow_module().parquet.read_table(
-            path, columns=None if names is None else list(names)
-        )
-        return {name: table.column(name).to_numpy() for name in table.column_names}
+        table = pyarrow_module().parquet.read_table(path, columns=list(names))
+        return {name: table.column(name).to_numpy() for name in names}
     with np.load(path, allow_pickle=False) as archive:
-        wanted = [n for n in archive.files if n != METADATA_KEY] if names is None else names
-        return {name: archive[name] for name in wanted}
+        return {name: archive[name] for name in names}
 
 
 def read_rows(

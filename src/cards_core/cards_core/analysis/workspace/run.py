@@ -7,7 +7,7 @@ import os
 import platform
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,9 @@ from cards_core.analysis.workspace.result_file import (
     read_result,
     read_rows,
 )
+from cards_core.checks import check_choice
 from cards_core.cores import available_cores
-from cards_core.errors import CardsError, UnknownNameError
+from cards_core.errors import CardsError
 from cards_core.typing import Array
 
 Progress = Callable[[int, int], None]
@@ -69,11 +70,7 @@ class Result:
         Raises:
             UnknownNameError: There is no such column.
         """
-        known = list(self.metadata["columns"])
-        for name in names:
-            if name not in known:
-                raise UnknownNameError("column", name, known)
-        return read_result(self.file, names or None)
+        return read_result(self.file, self._chosen(names))
 
     def rows(self, indices: npt.NDArray[np.intp], *names: str) -> dict[str, npt.NDArray[Any]]:
         """Return some rows, in ascending order of index, of columns (all without names).
@@ -81,11 +78,13 @@ class Result:
         Raises:
             UnknownNameError: There is no such column.
         """
+        return read_rows(self.file, self._chosen(names), np.asarray(indices))
+
+    def _chosen(self, names: Sequence[str]) -> Sequence[str]:
         known = list(self.metadata["columns"])
         for name in names:
-            if name not in known:
-                raise UnknownNameError("column", name, known)
-        return read_rows(self.file, names or known, np.asarray(indices))
+            check_choice(name, "column", known)
+        return names or known
 
     def on_grid(self, name: str) -> npt.NDArray[Any]:
         """Return a column in the shape of the grid.

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -229,33 +230,23 @@ def named_placements(text: StepText) -> list[NamedPlacement]:
         values = records.arguments(number)
         if not values or not isinstance(values[0], str) or not re.match(MARKER, values[0]):
             continue
+        wrong = partial(
+            DescriptionError,
+            source=text.shown,
+            line=_line(text.text, number),
+            element=f"placement '{values[0]}'",
+        )
         try:
             pose = _placement(records, number)
         except (IndexError, TypeError, ValueError):
-            raise DescriptionError(
-                "cannot be understood",
-                source=text.shown,
-                line=_line(text.text, number),
-                element=f"placement '{values[0]}'",
-                expected="numbers and directions",
-            ) from None
+            raise wrong("cannot be understood", expected="numbers and directions") from None
         if number not in owners:
-            raise DescriptionError(
-                "belongs to no part",
-                source=text.shown,
-                line=_line(text.text, number),
-                element=f"placement '{values[0]}'",
-                expected="an item of the shape representation of a part",
-            )
+            expected = "an item of the shape representation of a part"
+            raise wrong("belongs to no part", expected=expected)
         for product, unit in owners[number]:
             if not math.isfinite(unit):
-                raise DescriptionError(
-                    "its unit of length is unknown",
-                    source=text.shown,
-                    line=_line(text.text, number),
-                    element=f"placement '{values[0]}'",
-                    expected="metres with a prefix, or a unit converted to them, such as INCH",
-                )
+                expected = "metres with a prefix, or a unit converted to them, such as INCH"
+                raise wrong("its unit of length is unknown", expected=expected)
             out.append(NamedPlacement(values[0], product, pose, unit))
     return out
 

@@ -222,14 +222,7 @@ class Thelen2003(ThelenActivation):
         return (1.0 - self._toe_force) / (strain * (1.0 - self._toe))
 
     def tendon(self, m: Arithmetic, length: Real, strain: Real, stiffness: Real) -> Curve:
-        """Force and slope at a length; ``stiffness`` is `tendon_stiffness` of ``strain``.
-
-        Args:
-            m: Functions of real arguments.
-            length: Tendon length over slack length [1], shape (n,).
-            strain: Strain at the maximum isometric force [1], shape (n,).
-            stiffness: Shape (n,).
-        """
+        """Force and slope at a length; see `DeGroote2016.tendon`."""
         toe = self._toe * strain
         e = length - 1.0
         inside = clip(m, e, 0.0, toe)
@@ -241,17 +234,7 @@ class Thelen2003(ThelenActivation):
         return force, m.where(e < 0.0, 0.0, slope)
 
     def tendon_length(self, m: Arithmetic, force: Real, strain: Real, stiffness: Real) -> Real:
-        """Length at a force >= 0.
-
-        Args:
-            m: Functions of real arguments.
-            force: Force over the maximum isometric one [1], shape (n,).
-            strain: Strain at the maximum isometric force [1], shape (n,).
-            stiffness: Shape (n,).
-
-        Returns:
-            Length over slack length [1], shape (n,).
-        """
+        """Length at a force >= 0; see `DeGroote2016.tendon_length`."""
         toe = self._toe * strain
         scale = self._toe_force / math.expm1(self._toe_growth)
         curved = m.minimum(force, self._toe_force)
@@ -275,13 +258,7 @@ class Thelen2003(ThelenActivation):
         return growing - 1.0 / scale + slope * beyond, m.where(length < 1.0, 0.0, slope)
 
     def velocity(self, m: Arithmetic, velocity: Real, activation: Real) -> BentCurve:
-        """Force-velocity curve, Thelen's equation solved for the force.
-
-        Args:
-            m: Functions of real arguments.
-            velocity: Fibre velocity over the maximum one [1], shape (n,).
-            activation: 0..1, shape (n,).
-        """
+        """Thelen's equation solved for the force; arguments as of `DeGroote2016.velocity`."""
         pace = 0.25 + 0.75 * activation
         u = velocity / pace
         short = clip(m, u, -1.0, 0.0)

@@ -184,33 +184,13 @@ class Millard2012(ThelenActivation):
     def tendon(
         self, m: Arithmetic, length: Real, strain: Real, stiffness: Real
     ) -> tuple[Real, Real]:
-        """Force and slope at a length; ``stiffness`` is `tendon_stiffness` of ``strain``.
-
-        Args:
-            m: Functions of real arguments.
-            length: Tendon length over slack length [1], shape (n,).
-            strain: Strain at the maximum isometric force [1], shape (n,).
-            stiffness: Shape (n,).
-
-        Returns:
-            Force over the maximum isometric one, and its slope by the length, shape (n,) each.
-        """
+        """Force and slope at a length; see `DeGroote2016.tendon`."""
         del stiffness
         force, slope, _ = self._tendon.at(m, (length - 1.0) / strain)
         return m.maximum(force, 0.0), slope / strain
 
     def tendon_length(self, m: Arithmetic, force: Real, strain: Real, stiffness: Real) -> Real:
-        """Length at a force >= 0.
-
-        Args:
-            m: Functions of real arguments.
-            force: Force over the maximum isometric one [1], shape (n,).
-            strain: Strain at the maximum isometric force [1], shape (n,).
-            stiffness: Shape (n,).
-
-        Returns:
-            Length over slack length [1], shape (n,).
-        """
+        """Length at a force >= 0; see `DeGroote2016.tendon_length`."""
         del stiffness
         curved = m.minimum(force, self._toe_force)
         end = 0.0 * force + self._tendon_end
@@ -236,16 +216,7 @@ class Millard2012(ThelenActivation):
         return self._passive.at(m, length)[:2]
 
     def velocity(self, m: Arithmetic, velocity: Real, activation: Real) -> tuple[Real, Real, Real]:
-        """Force-velocity curve; does not depend on the activation.
-
-        Args:
-            m: Functions of real arguments.
-            velocity: Fibre velocity over the maximum one [1], shape (n,).
-            activation: 0..1, shape (n,).
-
-        Returns:
-            Value, slope and curvature, shape (n,) each.
-        """
+        """Force-velocity curve and two derivatives; arguments as of `DeGroote2016.velocity`."""
         del activation
         return self._velocity.at(m, velocity)
 
