@@ -103,18 +103,17 @@ def read_text(
         ) from None
 
 
-def read_json(path: str | Path, expected: str = "JSON", *, most: int = MOST_BYTES) -> Any:
+def read_json(path: str | Path, expected: str = "JSON") -> Any:
     """Return the data of a JSON file.
 
     Args:
         path: The file.
         expected: What would be right, for messages.
-        most: Largest size, [bytes].
 
     Raises:
         DescriptionError: See `read_text` and `parse_json`.
     """
-    return parse_json(read_text(path, expected, most=most), str(path), expected)
+    return parse_json(read_text(path, expected), str(path), expected)
 
 
 def parse_json(text: str | bytes, source: str, expected: str = "JSON") -> Any:

@@ -32,9 +32,7 @@ class MjcfExport:
     notes: tuple[str, ...]
 
 
-def exported_mjcf(
-    robot: Robot, timestep: float = 1e-3, meshes: Callable[[str], str] | None = None
-) -> MjcfExport:
+def exported_mjcf(robot: Robot, meshes: Callable[[str], str] | None = None) -> MjcfExport:
     """Return a robot as MJCF with spatial tendons and actuators on them.
 
     Links that touch at home do not collide, as in the embedded simulator. Paths that MuJoCo cannot
@@ -42,7 +40,6 @@ def exported_mjcf(
 
     Args:
         robot: The robot.
-        timestep: [s].
         meshes: What the file calls the mesh with a URI, e.g. by a path relative to the file;
             without it absolute paths are written.
 
@@ -56,7 +53,7 @@ def exported_mjcf(
     def written(robot: Robot, exclude: set[tuple[str, str]]) -> str:
         return to_mjcf(
             robot,
-            timestep=timestep,
+            timestep=1e-3,
             exclude=exclude,
             tendons=True,
             actuators=True,

@@ -266,18 +266,20 @@ def command_within_limits(wall: float, tensions: Array, high: Array) -> list[Vio
     ]
 
 
-def judge_board(
-    samples: list[BoardSample],
-    high: Array,
-    *,
-    noise: float = 3.0,
-    share: float = 1.2,
-    debounce: int = 10_000,
-    hold: int = 24_000,
-    relax: int = 100_000,
-    disarm: int = 1_000_000,
-    tick: int = 1_000,
-) -> Judgement:
+OVER_TENSION, LOAD_NOISE = 1.2, 3.0
+"""Of the board: the largest tension over that of the muscle; and noise of the load cells, [N]."""
+
+DEBOUNCE = 10_000
+"""For how long a tension may be beyond it, [us]: the board's ticks, and as many to let go."""
+
+LONGEST_AGE = {"ACTIVE": 24_000, "HOLD": 100_000, "RELAX": 1_000_000}
+"""Age of the command in force at which a state of the board has ended, [us]."""
+
+TICK = 1_000
+"""Longest time between two ticks in which the board may not have looked, [us]."""
+
+
+def judge_board(samples: list[BoardSample], high: Array) -> Judgement:
     """Judge a board by its own clock.
 
     A command in force that does not change is HOLD after 24 ms, RELAX after 100 ms, DISARMED after
@@ -288,43 +290,34 @@ def judge_board(
     Args:
         samples: What it sent, in order.
         high: Largest tensions, shape (m,), [N].
-        noise: Of the load cells, [N].
-        share: OVER_TENSION of the board.
-        debounce: For how long a tension may be beyond it, [us]: the ticks of the board, and as
-            many to let go.
-        hold: Age of a command from which on it is no longer ACTIVE, [us].
-        relax: Age from which on HOLD has ended, [us].
-        disarm: Age from which on RELAX has ended, [us].
-        tick: Longest time between two ticks in which the board may not have looked, [us].
     """
     out = Judgement()
     since, last = 0, None
     beyond: int | None = None  # since when a tension is too large
-    limits = {"ACTIVE": hold, "HOLD": relax, "RELAX": disarm}
     entered: dict[str, int] = {}
     for one in samples:
         # before the first measurement after a reset there is no number
         good = bool(np.isfinite(one.tension).all()) or one.state not in ("ACTIVE", "HOLD")
-        if good and not (one.tension > share * high + noise).any():
+        if good and not (one.tension > OVER_TENSION * high + LOAD_NOISE).any():
             beyond = None
         elif beyond is None or (last is not None and one.t < last.t):
             beyond = one.t
-        if not good or (beyond is not None and one.t - beyond > debounce):
+        if not good or (beyond is not None and one.t - beyond > DEBOUNCE):
             out.violations.append(
                 Violation(
                     "tensions within limits",
                     one.wall,
-                    f"board: {one.tension.tolist()} N (expected: at most {share:g} of "
-                    f"{high.tolist()} for more than {debounce / 1e3:g} ms)",
+                    f"board: {one.tension.tolist()} N (expected: at most {OVER_TENSION:g} of "
+                    f"{high.tolist()} for more than {DEBOUNCE / 1e3:g} ms)",
                 )
             )
         new_life = last is not None and one.t < last.t
         # a board that relaxes has none in force any more: the last one counts on
         if last is None or new_life or (one.command and one.command != last.command):
             since, entered = one.t, {}
-        step = tick if last is None or new_life else max(tick, one.t - last.t)
+        step = TICK if last is None or new_life else max(TICK, one.t - last.t)
         age = one.t - since
-        due = limits.get(one.state)
+        due = LONGEST_AGE.get(one.state)
         if due is not None and one.command and age > due + 2 * step:
             out.violations.append(
                 Violation(

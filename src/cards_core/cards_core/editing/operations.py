@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from cards_core.checks import check_choice
 from cards_core.editing.block_checks import check_new_name
 from cards_core.errors import CardsError, ParameterError, UnknownNameError
 from cards_core.formats.sdf.muscle_text import EditedBlock, EditedMuscle
@@ -57,8 +58,7 @@ def unused_name(stem: str, taken: Iterable[str]) -> str:
 def muscle_index(block: EditedBlock, name: str) -> int:
     """Return the index of a muscle. Raises `UnknownNameError`."""
     names = [edited.muscle.name for edited in block.muscles]
-    if name not in names:
-        raise UnknownNameError("muscle", name, names)
+    check_choice(name, "muscle", names)
     return names.index(name)
 
 
@@ -165,8 +165,7 @@ def set_kind(block: EditedBlock, name: str, kind: str, length: float) -> EditedB
     Raises:
         UnknownNameError: There is no such kind, or no such muscle.
     """
-    if kind not in ACTUATORS:
-        raise UnknownNameError("kind of actuator", kind, ACTUATORS)
+    check_choice(kind, "kind of actuator", ACTUATORS)
 
     def change(edited: EditedMuscle) -> EditedMuscle:
         muscle = edited.muscle
@@ -219,18 +218,6 @@ def first_actuator(kind: str, length: float, tension: float) -> Actuator:
             return Cable()
         case _:
             raise UnknownNameError("kind of actuator", kind, ACTUATORS)
-
-
-def set_parameter(block: EditedBlock, name: str, path: str, value: Any) -> EditedBlock:
-    """Set one parameter; see `set_parameters`.
-
-    Args:
-        block: The block.
-        name: Of the muscle.
-        path: Parameter.
-        value: Its value.
-    """
-    return set_parameters(block, name, {path: value})
 
 
 def set_parameters(block: EditedBlock, name: str, changes: Mapping[str, Any]) -> EditedBlock:

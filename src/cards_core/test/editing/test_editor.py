@@ -74,8 +74,8 @@ def test_a_refused_change_changes_nothing_and_says_where(file):
         (lambda b: edits.set_tension(b, "biceps", 5.0, 1.0), "0 <= minimum <= maximum"),
         (lambda b: edits.set_tension(b, "biceps", 5.0, np.nan), "0 <= minimum <= maximum"),
         (lambda b: edits.set_friction_speed(b, "biceps", 0.0), "speed greater than 0"),
-        (lambda b: edits.set_parameter(b, "biceps", "pennation_angle", 3.0), "'biceps'.*1.4"),
-        (lambda b: edits.set_parameter(b, "biceps", "pen", 3.0), "no parameter named 'pen'"),
+        (lambda b: edits.set_parameters(b, "biceps", {"pennation_angle": 3.0}), "'biceps'.*1.4"),
+        (lambda b: edits.set_parameters(b, "biceps", {"pen": 3.0}), "no parameter named 'pen'"),
         (lambda b: edits.move_element(b, "biceps", 0, 7), "no path element 8"),
         (lambda b: edits.insert_element(b, "biceps", 9, Wrap("trochlea")), "no place 9"),
         (lambda b: edits.set_wrap(b, "biceps", 0, side=None, inside=False), "is no wrap"),
@@ -287,7 +287,7 @@ def test_groups_and_laws_of_parameters(file):
     both = {"motor": None, "stiffness": None}
     editor.change("", lambda b: edits.set_parameters(b, "biceps", both))
     with pytest.raises(ParameterError, match="'spool_radius' needs a 'motor'"):
-        editor.change("", lambda b: edits.set_parameter(b, "biceps", "spool_radius", 0.01))
+        editor.change("", lambda b: edits.set_parameters(b, "biceps", {"spool_radius": 0.01}))
     editor.change("", lambda b: edits.set_friction_speed(b, "biceps", 0.02))
     editor.save()
     assert load(file).muscle("biceps").actuator.motor is None

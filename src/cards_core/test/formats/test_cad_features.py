@@ -24,7 +24,7 @@ from cards_core.formats.cad.links import mesh_volume
 from cards_core.formats.cad.propose import propose
 from cards_core.formats.imports.findings import FindingList
 from cards_core.formats.imports.marked_frames import add_marked_muscles, muscles_from_frames
-from cards_core.formats.imports.markers import Marker, meant_marker, parse_marker
+from cards_core.formats.imports.markers import TENSION_LIMITS, Marker, meant_marker, parse_marker
 from cards_core.formats.sdf.reader import read_sdf
 from cards_core.robot.elements import Frame, ViaPoint
 from cards_core.robot.stl_file import binary_stl
@@ -187,15 +187,14 @@ def test_muscles_of_frames():
             ("muscle_flat_2", "upper", [0.0, 0, 3]),
             ("muscle_group_7", "upper", [9.0, 0, 3]),
             ("frame:hand", "lower", [0.0, 0, 0]),
-        ),
-        tension_max=100.0,
+        )
     )
     assert [muscle.name for muscle in robot.muscles] == ["2", "10", "flat"]
     # without numbers: from the base to the tip
     assert [item.link for item in robot.muscle("2").path] == ["base", "lower"]
     assert all(isinstance(item, ViaPoint) for item in robot.muscle("flat").path)
     assert robot.muscle("10").path[1].position.tolist() == [1.0, 0.0, 1.0]
-    assert robot.muscle("10").tension_max == 100.0
+    assert robot.muscle("10").tension_max == TENSION_LIMITS[1]
     # no muscle_group_1: an ordinary name
     assert [frame.name for frame in robot.frames] == ["muscle_group_7", "hand"]
 

@@ -264,7 +264,7 @@ class _ParameterForm(FormGroup):
     def _set_group(self, name: str, group: str, on: bool) -> None:
         value = True if on else None
         text = f"{group} of '{name}'"
-        self._session.change(text, lambda b: edits.set_parameter(b, name, group, value))
+        self._session.change(text, lambda b: edits.set_parameters(b, name, {group: value}))
 
     def _field(self, path: str, spec: Parameter, value: Any) -> Any:
         label = path if not spec.unit else f"{path} [{spec.unit}]"

@@ -79,21 +79,17 @@ def read_specification(
     return _Reader(document, robot, text, folder or Path(path).parent).read()
 
 
-def specification_of(
-    data: Mapping[str, Any], robot: Robot, *, text: str = "", folder: str | Path = "."
-) -> FitSpecification:
+def specification_of(data: Mapping[str, Any], robot: Robot) -> FitSpecification:
     """Return a specification from plain data of the same form as a file.
 
     Args:
         data: As `read_specification` finds it in a file.
         robot: The robot.
-        text: The file, for the report.
-        folder: Where robots that it names by path are looked for first.
 
     Raises:
         DescriptionError: See `read_specification`.
     """
-    return _Reader(Document(dict(data), "<dict>"), robot, text, Path(folder)).read()
+    return _Reader(Document(dict(data), "<dict>"), robot, "", Path()).read()
 
 
 _KEYS = (

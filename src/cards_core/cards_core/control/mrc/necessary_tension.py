@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cards_core.checks import finite_number
 from cards_core.control.interface import is_finite
 from cards_core.errors import ParameterError, ShapeError
 from cards_core.optimize.qp import QP_INFINITY, QpMethod
@@ -21,7 +22,7 @@ TENSION_WEIGHT = 1e-5
 """Published w1, [1/N^2]."""
 
 TORQUE_WEIGHT = 1.0
-"""Published w2, [1/(Nm)^2]."""
+"""Published w2, [1/(Nm)^2]; also for rows in N."""
 
 AT_BOUND = 1e-9
 """Tensions this near to a limit are at it, [N]: rounding must not tell muscles apart that are all
@@ -36,7 +37,6 @@ class NecessaryTension:
         maximum: T_max, shape (m,), [N], above T_min; infinite: none, as published.
         coordinates: nv, rows of G'.
         tension_weight: w1, [1/N^2].
-        torque_weight: w2, [1/(Nm)^2]; also for rows in N.
 
     Attributes:
         solver: Of the program.
@@ -56,11 +56,8 @@ class NecessaryTension:
         coordinates: int,
         *,
         tension_weight: float = TENSION_WEIGHT,
-        torque_weight: float = TORQUE_WEIGHT,
     ) -> None:
-        for name, weight in (("tension_weight", tension_weight), ("torque_weight", torque_weight)):
-            if not (np.isfinite(weight) and weight > 0.0):
-                raise ParameterError(f"{name} is {weight}; expected a finite number > 0")
+        finite_number(tension_weight, "tension_weight", above=0.0, error=ParameterError)
         if minimum.shape != maximum.shape or not np.all(np.isfinite(minimum)):
             raise ParameterError("expected one finite least and one largest tension per muscle")
         if not np.all(minimum < maximum):
@@ -71,7 +68,7 @@ class NecessaryTension:
                 f"{maximum[bad]:g} N"
             )
         # only the ratio of the weights counts; the solver's tolerances are those of H = E
-        weights = np.full(coordinates, torque_weight / tension_weight)
+        weights = np.full(coordinates, TORQUE_WEIGHT / tension_weight)
         self.solver = make_qp_solver("daqp", minimum.size, weights)
         self.solver.lower_bounds[:] = minimum
         self.solver.upper_bounds[:] = np.minimum(maximum, QP_INFINITY)

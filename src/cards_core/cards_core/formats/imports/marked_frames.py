@@ -40,27 +40,21 @@ class _At:
 def muscles_from_frames(
     robot: Robot,
     *,
-    tension_min: float = TENSION_LIMITS[0],
-    tension_max: float = TENSION_LIMITS[1],
-    flat: bool = True,
     links: Mapping[str, str] | None = None,
     table: NameTable | None = None,
     stated: Mapping[str, Place] | None = None,
 ) -> Robot:
-    """Return the robot with the muscles that the names of its frames state.
+    """Return the robot with the muscles that its frames state, of tensions `TENSION_LIMITS`.
 
     Frames ``muscle:NAME:K`` become via points and are frames no more; frames ``frame:NAME`` lose
     their prefix. Wrap surfaces must be in the robot: ``wrap:NAME:MUSCLE:K`` puts surface NAME into
     a path. A point that names another link with ``@LINK`` is on that one, at the place where it is
-    while all joints are at zero. For frames of SDF, sites of MJCF, and links without mass of URDF
-    once they are frames.
+    while all joints are at zero. Two flat names at least, ``muscle_biceps_1`` and
+    ``muscle_biceps_2``, are read too. For frames of SDF, sites of MJCF, and links without mass of
+    URDF once they are frames.
 
     Args:
         robot: With its frames.
-        tension_min: Lowest tension of the new muscles, [N].
-        tension_max: Highest, [N].
-        flat: Read ``muscle_biceps_2`` too, where the robot has a ``muscle_biceps_1`` and they are
-            two at least.
         links: Name behind ``@`` to the robot's, where they differ.
         table: Remembers what is renamed.
         stated: Muscle of the robot to where it is stated, for messages, if not in its own file.
@@ -71,7 +65,7 @@ def muscles_from_frames(
     """
     points, frames = [], []
     known = {item.name for item in robot.wrap_surfaces}
-    flat_names = flat_muscles(frame.name for frame in robot.frames) if flat else set()
+    flat_names = flat_muscles(frame.name for frame in robot.frames)
     markers = [
         _marker(frame.name, "frame", flat_names, _At(robot.source, frame.line))
         for frame in robot.frames
@@ -119,7 +113,7 @@ def muscles_from_frames(
                 element=f"muscle '{safe}'",
                 expected="one of them, or another name in the markers",
             )
-        muscles.append(Muscle(safe, path, tension_min, tension_max))
+        muscles.append(Muscle(safe, path, *TENSION_LIMITS))
     if table is not None:
         table.renamed += [*taken.renamed, *names.renamed]
     return replace(
