@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cards.robots import check_robot
-from cards_core.checks import check_count, check_kind, real_array
+from cards_core.checks import check_choice, check_count, check_kind, real_array
 from cards_core.dynamics.model_function import compile_model
 from cards_core.dynamics.variables import DEFAULT
 from cards_core.errors import CardsError, ShapeError, UnknownNameError
@@ -164,8 +164,7 @@ def _joint_values(
         return real_array(given, what)
     out = others.copy()
     for name, values in given.items():
-        if name not in where:
-            raise UnknownNameError("joint", name, where)
+        check_choice(name, "joint", where)
         part = where[name]
         entries = np.atleast_1d(real_array(values, f"{what} of joint '{name}'"))
         if entries.shape != (part.stop - part.start,):

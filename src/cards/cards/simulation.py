@@ -18,9 +18,9 @@ import numpy as np
 from cards.models import Coordinates, coordinates
 from cards.robots import AnyRobot, check_robot
 from cards.run_log import RodRunLog, RunLog
-from cards_core.checks import check_count, check_kind, finite_number, shown
+from cards_core.checks import check_choice, check_count, check_kind, finite_number, shown
 from cards_core.control.registry import suited_controllers
-from cards_core.errors import CardsError, ParameterError, UnknownNameError
+from cards_core.errors import CardsError, ParameterError
 from cards_core.formats.locate import shipped_parameters
 from cards_core.formats.sdf.world import AnyWorld, described_world
 from cards_core.loop.closed_loop import REPORT_PERIOD, check_models, run_closed_loops
@@ -190,8 +190,7 @@ def Simulator(robot: AnyRobot, dt: float | None = None, **options: Any) -> AnySi
     kind: Any = RodSimulator if isinstance(robot, RodRobot) else muscle_simulator
     known = [name for name in inspect.signature(kind).parameters if name not in ("robot", "dt")]
     for name in options:
-        if name not in known:
-            raise UnknownNameError(f"option of {kind.__name__}", name, known)
+        check_choice(name, f"option of {kind.__name__}", known)
     if dt is not None:
         options["dt"] = dt
     made: AnySimulator = kind(robot, **options)
@@ -388,8 +387,7 @@ def _simulate_muscles(
 ) -> dict[str, RunLog]:
     robots = stepped.robots if isinstance(stepped, WorldHost) else {"": stepped}
     for name, controller in controllers.items():
-        if name not in robots:
-            raise UnknownNameError("robot", name, robots)
+        check_choice(name, "robot", robots)
         check_models(controller, robots[name], "make both from the same robot")
         if robots[name].stamp == 0 and controller.steps:
             controller.start()

@@ -13,7 +13,7 @@ import textwrap
 from array import array
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -159,6 +159,35 @@ def check_choice(value: str, what: str, choices: Iterable[str]) -> None:
     choices = tuple(choices)
     if value not in choices:
         raise UnknownNameError(what, str(value), choices)
+
+
+class Named(Protocol):
+    """What has a name."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        ...
+
+
+Item = TypeVar("Item", bound=Named)
+
+
+def by_name(items: Iterable[Item], name: str, what: str) -> Item:
+    """Return the first item of a name.
+
+    Args:
+        items: Where to look.
+        name: The name.
+        what: What the items are, e.g. ``link``.
+
+    Raises:
+        UnknownNameError: There is none; lists the names.
+    """
+    for item in items:
+        if item.name == name:
+            return item
+    raise UnknownNameError(what, name, (item.name for item in items))
 
 
 def real_array(values: Any, what: str) -> Array:

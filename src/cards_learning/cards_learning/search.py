@@ -18,7 +18,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cards_core.errors import ParameterError, UnknownNameError
+from cards_core.checks import check_choice
+from cards_core.errors import ParameterError
 from cards_core.parameters.declaration import parameter, parameters_of
 from cards_core.typing import Array
 from cards_learning.parameter_space import ParameterSpace
@@ -365,8 +366,7 @@ def algorithm(kind: str, **values: Any) -> Settings:
         UnknownNameError: No such algorithm or setting.
         ParameterError: A value does not fit.
     """
-    if kind not in ALGORITHMS:
-        raise UnknownNameError("algorithm", kind, ALGORITHMS)
+    check_choice(kind, "algorithm", ALGORITHMS)
     checked = {name: setting(kind, name, value) for name, value in values.items()}
     return ALGORITHMS[kind](**checked)
 
@@ -384,8 +384,7 @@ def setting(kind: str, name: str, value: Any) -> Any:
         ParameterError: The value does not fit.
     """
     specs = {spec.name: spec for spec in parameters_of(ALGORITHMS[kind])}
-    if name not in specs:
-        raise UnknownNameError(f"setting of algorithm {kind}", name, specs)
+    check_choice(name, f"setting of algorithm {kind}", specs)
     # numbers of YAML are floats
     whole = specs[name].kind is int and isinstance(value, float) and value == int(value)
     return specs[name].check(int(value) if whole else value)

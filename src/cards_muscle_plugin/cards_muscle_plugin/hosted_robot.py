@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cards_core.checks import check_choice
 from cards_core.errors import DescriptionError, UnknownNameError
 from cards_core.formats import load
 from cards_core.formats.sdf.muscle_block import (
@@ -155,8 +156,7 @@ def _from_joints(model: ModelPort, links: Collection[str], block: MuscleBlock) -
     joints = []
     found = [info.name for info in model.joints()]
     for driven in block.motors:
-        if driven not in found:
-            raise UnknownNameError("joint of a <motor>", driven, found)
+        check_choice(driven, "joint of a <motor>", found)
     for info in model.joints():
         if info.kind not in _KINDS:
             raise DescriptionError(

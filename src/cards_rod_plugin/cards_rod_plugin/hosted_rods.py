@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cards_core.checks import check_choice
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
 from cards_core.formats.locate import ROD_MODULE
 from cards_core.formats.sdf.values import text_of
@@ -77,8 +78,7 @@ def host_rods(model: RodModelPort, block_text: str) -> HostedRods:
         raise CardsError(f"{robot.name} has no rigid bodies")
     links = model.link_names()
     for link in robot.description.links:
-        if link.name not in links:
-            raise UnknownNameError("link in the simulator", link.name, links)
+        check_choice(link.name, "link in the simulator", links)
     base = _base(model, robot.description, place)
     gravity, notes = _gravity(model, robot, base)
     inner = base[:3, :3].T @ gravity

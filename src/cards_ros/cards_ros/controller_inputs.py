@@ -28,8 +28,9 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
+from cards_core.checks import check_choice
 from cards_core.control.interface import Controller
-from cards_core.errors import CardsError, UnknownNameError
+from cards_core.errors import CardsError
 from cards_core.muscles.actuators.thermal import MotorTemperatures
 from cards_core.parameters.declaration import ParameterStore
 from cards_core.robot.elements import WORLD
@@ -70,8 +71,7 @@ class MuscleInput:
     def __init__(self, node: Node, needs: Iterable[str], muscles: Sequence[str]) -> None:
         self._needs = tuple(needs)
         for name in self._needs:
-            if name not in FIELDS:
-                raise UnknownNameError("quantity that hosts publish", name, FIELDS)
+            check_choice(name, "quantity that hosts publish", FIELDS)
         self.subscription: HotSubscription | None = None
         if self._needs:
             self.subscription = HotSubscription(
@@ -195,8 +195,7 @@ def subscribe_reference(
     Raises:
         UnknownNameError: The controller has references in a space without messages.
     """
-    if controller.space not in _READERS:
-        raise UnknownNameError("space of references", controller.space, _READERS)
+    check_choice(controller.space, "space of references", _READERS)
     message_type, read = _READERS[controller.space]
 
     def on_message(message: JointTrajectory | PoseStamped) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.checks import check_choice, check_count, check_kind, finite_number, real_array
-from cards_core.errors import CardsError, ShapeError, UnknownNameError
+from cards_core.errors import CardsError, ShapeError
 from cards_core.formats.locate import shipped_parameters
 from cards_core.formats.sdf.world import AnyWorld, described_world
 from cards_core.muscles.batch_steps import BatchSteps, obstacle_to_batches
@@ -294,8 +294,7 @@ class Batch:
                 f"{', '.join(self._kinds()) or 'a robot with muscles that take commands'})"
             )
         for name in muscles or ():
-            if name not in names:
-                raise UnknownNameError(f"muscle that takes the command '{kind}'", name, names)
+            check_choice(name, f"muscle that takes the command '{kind}'", names)
         if muscles is not None:
             if not muscles or len(set(muscles)) < len(muscles):
                 raise CardsError(f"muscles is {list(muscles)} (expected: some names, each once)")

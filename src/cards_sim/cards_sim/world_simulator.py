@@ -16,7 +16,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.checks import finite_array, finite_number
+from cards_core.checks import check_choice, finite_array, finite_number
 from cards_core.errors import CardsError, ShapeError, UnknownNameError
 from cards_core.formats.mjcf.scene import GRASP
 from cards_core.formats.mjcf.writer import merged_links
@@ -651,8 +651,7 @@ class WorldSimulator:
     def _pair(self, link: str, body: str) -> tuple[tuple[str, str], int]:
         pair = (self._full_name(link), self._full_name(body))
         hands = dict.fromkeys(hand for hand, _ in self._grasps)
-        if pair[0] not in hands:
-            raise UnknownNameError("link of a robot that can grasp", pair[0], hands)
+        check_choice(pair[0], "link of a robot that can grasp", hands)
         if pair not in self._grasps:
             things = dict.fromkeys(thing for _, thing in self._grasps)
             raise UnknownNameError("body that can be grasped", pair[1], things)

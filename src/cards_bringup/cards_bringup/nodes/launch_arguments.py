@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from cards_bringup.gazebo.engines import PHYSICS_ENGINES
-from cards_core.errors import CardsError, UnknownNameError
+from cards_core.checks import check_choice
+from cards_core.errors import CardsError
 from cards_core.loop.host import MODES
 from cards_core.parameters.declaration import Parameter
 
@@ -144,8 +145,7 @@ def read_values(given: Mapping[str, str], arguments: Iterable[Parameter]) -> dic
     """
     known = {argument.name: argument for argument in arguments}
     for name in given:
-        if name not in known:
-            raise UnknownNameError("launch argument", name, known)
+        check_choice(name, "launch argument", known)
     values = {name: given.get(name, str(argument.default)) for name, argument in known.items()}
     for name, argument in known.items():
         choices = argument.choices

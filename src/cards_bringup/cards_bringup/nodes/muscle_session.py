@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from cards_core.errors import CardsError, UnknownNameError
+from cards_core.checks import check_choice
+from cards_core.errors import CardsError
 from cards_core.loop.control_loop import ControlLoop
 from cards_core.loop.pacing import Pacer
 from cards_core.muscles.command import CommandPart, CommandRefusedError, command_limits
@@ -288,8 +289,7 @@ class RobotPage:
             CardsError: A controller commands the muscles, or the muscle takes no such command.
         """
         muscles = {muscle.name: muscle for muscle in self._robot.muscles}
-        if name not in muscles:
-            raise UnknownNameError("muscle", name, muscles)
+        check_choice(name, "muscle", muscles)
         if self._control is not None:
             running = self._control.controller.kind
             raise CardsError(
@@ -397,8 +397,7 @@ class RobotPage:
             raise CardsError(f"{', '.join(given)} not set: there is no controller")
         specs = {spec.name: spec for spec in parameters.specs if spec.live}
         for name in given:
-            if name not in specs:
-                raise UnknownNameError(f"live parameter of {control.controller.kind}", name, specs)
+            check_choice(name, f"live parameter of {control.controller.kind}", specs)
         checked = {name: specs[name].check(value) for name, value in given.items()}
 
         def change() -> None:

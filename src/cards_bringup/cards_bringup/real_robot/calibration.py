@@ -16,7 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cards_bringup.vectors import vector
-from cards_core.errors import CardsError, UnknownNameError
+from cards_core.checks import check_choice
+from cards_core.errors import CardsError
 from cards_core.estimation import LengthCalibration
 from cards_core.exit_codes import ExitCode
 from cards_core.files import RUNS, check_writable, inside
@@ -119,8 +120,7 @@ def _open(layouts: Sequence[BoardLayout], recorders: list[Recorder]) -> list[Boa
 def _steps(text: str | None, known: tuple[str, ...]) -> tuple[str, ...]:
     wanted = [part.strip() for part in text.split(",")] if text else list(known)
     for name in wanted:
-        if name not in known:
-            raise UnknownNameError("step", name, known)
+        check_choice(name, "step", known)
     return tuple(name for name in known if name in wanted)
 
 

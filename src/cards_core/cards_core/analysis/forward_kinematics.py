@@ -43,9 +43,9 @@ from scipy.linalg import lapack
 from cards_core.analysis.inverse_kinematics import rows_of
 from cards_core.analysis.status import PointStatus
 from cards_core.analysis.tangent import TangentSpace
-from cards_core.checks import finite_number
+from cards_core.checks import check_choice, finite_number
 from cards_core.dynamics.interface import Dynamics, DynamicsState
-from cards_core.errors import ShapeError, UnknownNameError
+from cards_core.errors import ShapeError
 from cards_core.typing import Array
 
 ORTHOGONALITY = 1e-8
@@ -375,8 +375,7 @@ class ForwardKinematics:
         muscles: Sequence[str] | None = None,
         seed: int = 0,
     ) -> None:
-        if method not in METHODS:
-            raise UnknownNameError("method of forward kinematics", method, METHODS)
+        check_choice(method, "method of forward kinematics", METHODS)
         finite_number(tolerance, "tolerance of forward kinematics [m]", above=0.0)
         finite_number(correction_period, "correction_period [steps]", at_least=1.0)
         finite_number(starts, "starts of forward kinematics", at_least=0.0, at_most=MOST_STARTS)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cards_core.errors import CardsError, UnknownNameError
+from cards_core.checks import check_choice
+from cards_core.errors import CardsError
 from cards_core.table_files import open_csv, read_npz
 from cards_core.typing import Array
 
@@ -103,10 +104,8 @@ def _csv(path: Path, muscles: Sequence[str]) -> tuple[Array, dict[str, Array]]:
             places.append(("", 0))
             continue
         quantity, _, muscle = name.partition(".")
-        if quantity not in QUANTITIES:
-            raise UnknownNameError(f"quantity of {path}, column '{name}',", quantity, QUANTITIES)
-        if muscle not in muscles:
-            raise UnknownNameError(f"muscle of {path}, column '{name}',", muscle, muscles)
+        check_choice(quantity, f"quantity of {path}, column '{name}',", QUANTITIES)
+        check_choice(muscle, f"muscle of {path}, column '{name}',", muscles)
         places.append((quantity, list(muscles).index(muscle)))
     times: list[float] = []
     rows: list[list[float]] = []

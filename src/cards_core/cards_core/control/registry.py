@@ -19,7 +19,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, get_args
 
-from cards_core.checks import check_kind, shown
+from cards_core.checks import check_choice, check_kind, shown
 from cards_core.control.cpg.controller import PatternGenerator
 from cards_core.control.ctc_joint import CtcJoint
 from cards_core.control.ctc_operational import CtcOperational
@@ -214,8 +214,7 @@ def make_controller(kind: str, model: Robot | ControlModel, **parameters: Any) -
     factory: Callable[..., Controller] = controller_class(kind)
     known = [name for name in inspect.signature(factory).parameters if name != "model"]
     for name in parameters:
-        if name not in known:
-            raise UnknownNameError(f"parameter of {kind}", name, known)
+        check_choice(name, f"parameter of {kind}", known)
     check_kind(model, (Robot, ControlModel), "the robot", "a Robot or a ControlModel")
     if isinstance(model, Robot):
         model = ControlModel(model)

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cards_core.checks import check_kind
-from cards_core.errors import CardsError, UnknownNameError
+from cards_core.checks import check_choice, check_kind
+from cards_core.errors import CardsError
 from cards_core.robot.model import WORLD_NODE, Tree
 
 
@@ -80,8 +80,7 @@ def chosen(names: str | Iterable[str]) -> tuple[Variable, ...]:
     check_kind(names, Iterable, "emit", "names of quantities")
     unique = list(dict.fromkeys(names))
     for name in unique:
-        if name not in VARIABLES:
-            raise UnknownNameError("quantity", name, VARIABLES)
+        check_choice(name, "quantity", VARIABLES)
     if not unique:
         raise CardsError(f"no quantity is named (expected: some of {', '.join(VARIABLES)})")
     return tuple(VARIABLES[name] for name in unique)

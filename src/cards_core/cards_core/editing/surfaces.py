@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cards_core.checks import check_choice
 from cards_core.editing.block_checks import check_new_name
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.formats.sdf.muscle_text import EditedBlock, EditedSurface
@@ -92,8 +93,7 @@ def radius_of(geometry: WrapGeometry) -> float | None:
 def surface_index(block: EditedBlock, name: str) -> int:
     """Return the index of a wrap surface. Raises `UnknownNameError`."""
     names = [edited.surface.name for edited in block.surfaces]
-    if name not in names:
-        raise UnknownNameError("wrap surface", name, names)
+    check_choice(name, "wrap surface", names)
     return names.index(name)
 
 

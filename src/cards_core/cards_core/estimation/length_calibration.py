@@ -33,10 +33,10 @@ import numpy as np
 
 from cards_core.analysis.forward_kinematics import LengthSolver
 from cards_core.analysis.tangent import TangentSpace
-from cards_core.checks import finite_number
+from cards_core.checks import check_choice, finite_number
 from cards_core.dynamics import make_dynamics
 from cards_core.dynamics.interface import Dynamics
-from cards_core.errors import ShapeError, UnknownNameError
+from cards_core.errors import ShapeError
 from cards_core.estimation.initial_guess import EstimationError
 from cards_core.robot.elements import WORLD, ViaPoint
 from cards_core.robot.model import Robot
@@ -467,8 +467,7 @@ def _points(robot: Robot, muscles: Sequence[str]) -> list[tuple[int, int]]:
             still.add(joint.child)
     out: list[tuple[int, int]] = []
     for name in muscles:
-        if name not in names:
-            raise UnknownNameError("muscle", name, names)
+        check_choice(name, "muscle", names)
         row = names.index(name)
         path = robot.muscles[row].path
         if not all(isinstance(element, ViaPoint) for element in path):

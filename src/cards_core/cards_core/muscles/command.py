@@ -16,7 +16,7 @@ from typing import NoReturn, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.checks import check_kind, shown
+from cards_core.checks import check_choice, check_kind, shown
 from cards_core.errors import CardsError, UnknownNameError
 from cards_core.muscles.impedance import ImpedanceLaw
 from cards_core.robot.actuators import CommandKind, Pneumatic
@@ -614,8 +614,7 @@ def command_limits(muscle: Muscle, kind: CommandKind) -> tuple[float, float]:
     Raises:
         UnknownNameError: A muscle takes no such command.
     """
-    if kind not in _LIMITS:
-        raise UnknownNameError(f"command of muscle '{muscle.name}'", kind, _LIMITS)
+    check_choice(kind, f"command of muscle '{muscle.name}'", _LIMITS)
     return _LIMITS[kind](muscle)
 
 

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
+from cards_core.checks import check_choice
 from cards_core.errors import UnknownNameError
 from cards_core.robot.actuators import Actuator, Cable, ImpedanceControl
 from cards_core.spatial import Pose
@@ -336,8 +337,7 @@ def path_links(path: Iterable[PathElement], surfaces: Mapping[str, WrapSurface])
             case ViaPoint() | Pulley():
                 links.append(item.link)
             case Wrap():
-                if item.surface not in surfaces:
-                    raise UnknownNameError("wrap surface", item.surface, surfaces)
+                check_choice(item.surface, "wrap surface", surfaces)
                 links.append(surfaces[item.surface].link)
             case _:
                 raise UnknownNameError.of_type("path element", item, get_args(PathElement))

@@ -29,7 +29,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from cards_core.checks import check_choice, real_array
+from cards_core.checks import by_name, check_choice, real_array
 from cards_core.errors import DescriptionError, ShapeError, UnknownNameError
 from cards_core.names import EXPECTED, name_problem
 from cards_core.robot.elements import (
@@ -103,31 +103,19 @@ class Robot:
 
     def wrap_surface(self, name: str) -> WrapSurface:
         """Return a wrap surface by name. Raises `UnknownNameError`."""
-        for item in self.wrap_surfaces:
-            if item.name == name:
-                return item
-        raise UnknownNameError("wrap surface", name, (item.name for item in self.wrap_surfaces))
+        return by_name(self.wrap_surfaces, name, "wrap surface")
 
     def link(self, name: str) -> Link:
         """Return a link by name. Raises `UnknownNameError`."""
-        for item in self.links:
-            if item.name == name:
-                return item
-        raise UnknownNameError("link", name, (item.name for item in self.links))
+        return by_name(self.links, name, "link")
 
     def joint(self, name: str) -> Joint:
         """Return a joint by name. Raises `UnknownNameError`."""
-        for item in self.joints:
-            if item.name == name:
-                return item
-        raise UnknownNameError("joint", name, (item.name for item in self.joints))
+        return by_name(self.joints, name, "joint")
 
     def muscle(self, name: str) -> Muscle:
         """Return a muscle by name. Raises `UnknownNameError`."""
-        for item in self.muscles:
-            if item.name == name:
-                return item
-        raise UnknownNameError("muscle", name, (item.name for item in self.muscles))
+        return by_name(self.muscles, name, "muscle")
 
     def frame_name(self, name: str | None = None) -> str:
         """Return the name itself, or without one that of the operational frame.
@@ -511,8 +499,7 @@ def _check_names(robot: Robot) -> None:
     links = {link.name for link in robot.links} | {WORLD}
     for joint in robot.joints:
         for role, name in (("parent", joint.parent), ("child", joint.child)):
-            if name not in links:
-                raise UnknownNameError(f"link ({role} of joint '{joint.name}')", name, links)
+            check_choice(name, f"link ({role} of joint '{joint.name}')", links)
         if joint.kind not in AXES_PER_KIND:
             raise DescriptionError(
                 f"'{joint.kind}' is no kind of joint",
@@ -540,16 +527,13 @@ def _check_names(robot: Robot) -> None:
                 element=f"frame '{frame.name}'",
                 expected="a name of its own",
             )
-        if frame.link not in links:
-            raise UnknownNameError(f"link (of frame '{frame.name}')", frame.link, links)
+        check_choice(frame.link, f"link (of frame '{frame.name}')", links)
     surfaces = {surface.name: surface for surface in robot.wrap_surfaces}
     for surface in robot.wrap_surfaces:
-        if surface.link not in links:
-            raise UnknownNameError(f"link (of wrap surface '{surface.name}')", surface.link, links)
+        check_choice(surface.link, f"link (of wrap surface '{surface.name}')", links)
     for muscle in robot.muscles:
         for link in path_links(muscle.path, surfaces):
-            if link not in links:
-                raise UnknownNameError(f"link (of muscle '{muscle.name}')", link, links)
+            check_choice(link, f"link (of muscle '{muscle.name}')", links)
 
 
 def _depth_first(robot: Robot) -> Iterator[Joint]:

@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cards_core.errors import CardsError, UnknownNameError
+from cards_core.checks import check_choice
+from cards_core.errors import CardsError
 from cards_core.typing import Array
 
 
@@ -86,8 +87,7 @@ class RobotState:
             CardsError: A quantity is absent; the message names it.
         """
         for name in names:
-            if name not in QUANTITIES:
-                raise UnknownNameError("quantity of a robot's state", name, QUANTITIES)
+            check_choice(name, "quantity of a robot's state", QUANTITIES)
             if getattr(self, name) is None:
                 known = [other for other in QUANTITIES if getattr(self, other) is not None]
                 raise CardsError(

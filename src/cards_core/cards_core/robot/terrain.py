@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from cards_core.checks import check_choice
 from cards_core.errors import CardsError, ParameterError, UnknownNameError
 from cards_core.parameters.declaration import REQUIRED, Parameter, parameter, parameters_of
 from cards_core.robot.elements import (
@@ -304,8 +305,7 @@ def read_terrain(text: str) -> Terrain:
         ParameterError: A value that does not fit, is missing, or is there twice.
     """
     kind, _, rest = text.strip().partition(":")
-    if kind.strip() not in TERRAINS:
-        raise UnknownNameError("terrain", kind.strip(), TERRAINS)
+    check_choice(kind.strip(), "terrain", TERRAINS)
     cls = TERRAINS[kind.strip()]
     specs = {spec.name: spec for spec in parameters_of(cls)}
     given: dict[str, Any] = {}
@@ -313,8 +313,7 @@ def read_terrain(text: str) -> Terrain:
         name, equals, value = (part.strip() for part in item.partition("="))
         if not equals:
             raise ParameterError(f"terrain '{text}': '{item.strip()}' (expected: name=value)")
-        if name not in specs:
-            raise UnknownNameError(f"parameter of terrain {cls.kind}", name, specs)
+        check_choice(name, f"parameter of terrain {cls.kind}", specs)
         if name in given:
             raise ParameterError(f"terrain '{text}': '{name}' is given twice (expected: once)")
         try:

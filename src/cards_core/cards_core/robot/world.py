@@ -14,7 +14,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from cards_core.errors import DescriptionError, UnknownNameError
+from cards_core.checks import by_name
+from cards_core.errors import DescriptionError
 from cards_core.robot.elements import (
     WORLD,
     Collision,
@@ -128,10 +129,7 @@ class World:
 
     def model(self, name: str) -> WorldModel:
         """Return a model by name. Raises `UnknownNameError`."""
-        for item in self.models:
-            if item.name == name:
-                return item
-        raise UnknownNameError("model", name, (item.name for item in self.models))
+        return by_name(self.models, name, "model")
 
     def surroundings(self, name: str) -> tuple[Collision, ...]:
         """Return the collision shapes of all models but one that do not move, in the world."""

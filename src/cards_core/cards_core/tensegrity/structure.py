@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cards_core.errors import UnknownNameError
+from cards_core.checks import by_name
 from cards_core.robot.actuators import ImpedanceControl
 from cards_core.robot.elements import Box, Cylinder, Inertia, Sphere
 from cards_core.spatial import Pose
@@ -164,14 +164,8 @@ class Structure:
 
     def body(self, name: str) -> Body:
         """Return a body by name. Raises `UnknownNameError`."""
-        for item in self.bodies:
-            if item.name == name:
-                return item
-        raise UnknownNameError("body", name, (item.name for item in self.bodies))
+        return by_name(self.bodies, name, "body")
 
     def cable(self, name: str) -> Cable:
         """Return a cable by name. Raises `UnknownNameError`."""
-        for item in self.cables:
-            if item.name == name:
-                return item
-        raise UnknownNameError("cable", name, (item.name for item in self.cables))
+        return by_name(self.cables, name, "cable")

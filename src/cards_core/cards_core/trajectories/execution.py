@@ -15,7 +15,8 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.errors import CardsError, UnknownNameError
+from cards_core.checks import check_choice
+from cards_core.errors import CardsError
 from cards_core.trajectories.base import Reference
 from cards_core.typing import Array
 
@@ -120,8 +121,7 @@ def tolerances(
     usual = default if default > 0.0 else math.inf
     out = np.full(len(names), usual)
     for name, value in given.items():
-        if name not in names:
-            raise UnknownNameError(f"joint of {what}", name, names)
+        check_choice(name, f"joint of {what}", names)
         if not (value > 0.0 or value in (0.0, -1.0)):
             raise CardsError(f"{what} of {name} is {value} (expected: more than 0, 0 or -1)")
         out[list(names).index(name)] = value if value > 0.0 else usual if value == 0.0 else np.inf

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.errors import UnknownNameError
+from cards_core.checks import check_choice
 from cards_core.spatial import quaternion_log, quaternion_product, rotation_exp
 from cards_core.trajectories.base import (
     Reference,
@@ -174,8 +174,7 @@ def from_joint_trajectory(
     """
     order = list(joint_names if joint_names is not None else names)
     for name in names:
-        if name not in order:
-            raise UnknownNameError("joint", name, order)
+        check_choice(name, "joint", order)
     if sorted(names) != sorted(order) or len(set(order)) != len(order) or not order:
         raise TrajectoryError(
             f"joints are {', '.join(names) or 'none'}, expected each of {', '.join(order)} once"
@@ -228,8 +227,7 @@ def target_duration(start: Array, target: Array, units: Sequence[str]) -> float:
         UnknownNameError: Another unit.
     """
     for unit in units:
-        if unit not in TARGET_SPEEDS:
-            raise UnknownNameError("unit of a target", unit, TARGET_SPEEDS)
+        check_choice(unit, "unit of a target", TARGET_SPEEDS)
     speeds = np.array([TARGET_SPEEDS[unit] for unit in units])
     distance = float(np.max(np.abs(np.asarray(target) - start) / speeds, initial=0.0))
     return max(DURATION_RATIO * distance, TARGET_DURATION)

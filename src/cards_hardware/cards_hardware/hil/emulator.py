@@ -33,7 +33,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from cards_core.errors import UnknownNameError
+from cards_core.checks import check_choice
 from cards_core.files import ProcessFolder
 from cards_hardware.errors import HardwareError
 from cards_hardware.hil.firmware_build import TARGETS, build
@@ -210,8 +210,7 @@ class Emulator:
         folder: Path | None = None,
         transport: Transport = "blocks",
     ) -> None:
-        if target not in TARGETS:
-            raise UnknownNameError("board of the firmware", target, TARGETS)
+        check_choice(target, "board of the firmware", TARGETS)
         self.target = target
         self.transport = transport
         self._drive_socket = drive_socket

@@ -8,9 +8,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from cards_core.checks import check_choice
 from cards_core.codegen.cache import build_folder, publish, trusted_cache
 from cards_core.codegen.toolchain import find_compiler
-from cards_core.errors import UnknownNameError
 from cards_hardware.errors import HardwareError
 
 TARGETS = {
@@ -57,8 +57,7 @@ def build(target: str) -> Path:
         UnknownNameError: There is no such board.
         HardwareError: A compiler or make is missing, or it does not compile.
     """
-    if target not in TARGETS:
-        raise UnknownNameError("board of the firmware", target, TARGETS)
+    check_choice(target, "board of the firmware", TARGETS)
     sources = firmware_folder()
     compiler = _compiler(target)
     if shutil.which("make") is None:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.checks import finite_number
-from cards_core.errors import CardsError, UnknownNameError
+from cards_core.checks import check_choice, finite_number
+from cards_core.errors import CardsError
 from cards_core.formats import load
 from cards_core.robot.batch_state import BatchRobotState
 from cards_core.robot.model import Robot
@@ -223,7 +223,6 @@ def model_errors(errors: Errors) -> tuple[ModelErrors, ModelErrors]:
             raise CardsError(f"errors is {errors!r} (expected: ModelErrors, or a dict)")
         names = [field.name for field in fields(ModelErrors)]
         for name in errors:
-            if name not in names:
-                raise UnknownNameError("model error", name, names)
+            check_choice(name, "model error", names)
         errors = ModelErrors(**errors)  # type: ignore[arg-type]  # the seed is checked there
     return errors, replace(errors, joint_noise=0.0, length_noise=0.0)

@@ -9,8 +9,9 @@ from typing import Any
 from cards_core.analysis.conditions.base import ConditionError
 from cards_core.analysis.conditions.registry import CONDITIONS
 from cards_core.analysis.tension_distribution import METHODS
+from cards_core.checks import check_choice
 from cards_core.dynamics.interface import make_dynamics
-from cards_core.errors import ParameterError, UnknownNameError
+from cards_core.errors import ParameterError
 from cards_core.loop.model_agreement import accept_parameter
 from cards_core.parameters.declaration import Parameter, ParameterStore
 from cards_core.robot.model import Robot
@@ -109,8 +110,7 @@ def condition_names(values: ParameterStore) -> list[str]:
     """
     names = [name.strip() for name in str(values["conditions"]).split(",") if name.strip()]
     for name in names:
-        if name not in CONDITIONS:
-            raise UnknownNameError("condition", name, CONDITIONS)
+        check_choice(name, "condition", CONDITIONS)
     return list(dict.fromkeys(names))
 
 
@@ -132,8 +132,7 @@ def condition_options(values: ParameterStore) -> dict[str, Mapping[str, Any]]:
             'for each condition, e.g. {"interference": {"min_distance": 0.01}})'
         )
     for name in options:
-        if name not in CONDITIONS:
-            raise UnknownNameError("condition", name, CONDITIONS)
+        check_choice(name, "condition", CONDITIONS)
     return options
 
 

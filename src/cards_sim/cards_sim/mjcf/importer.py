@@ -11,7 +11,8 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from cards_core.errors import CardsError, DescriptionError, UnknownNameError
+from cards_core.checks import check_choice
+from cards_core.errors import CardsError, DescriptionError
 from cards_core.formats.imports.findings import NameTable, renamed_robot, safe_name
 from cards_core.formats.imports.marked_frames import add_marked_muscles
 from cards_core.formats.imports.markers import marked, meant_marker, misspelt
@@ -149,8 +150,7 @@ def _keyframe(compiled: CompiledMjcf, name: str | None) -> int | None:
     model = compiled.model
     known = [model.key(i).name for i in range(model.nkey)]
     if name is not None:
-        if name not in known:
-            raise UnknownNameError("keyframe", name, known)
+        check_choice(name, "keyframe", known)
         return known.index(name)
     if "home" in known:
         return known.index("home")
@@ -262,8 +262,7 @@ def _operational(names: Names, frames: list[Frame], frame: str | None) -> str | 
         return None
     frame = dict(names.table.renamed).get(frame, frame)
     known = [item.name for item in frames] + [n for n in names.links.values() if n != WORLD]
-    if frame not in known:
-        raise UnknownNameError("site or body", frame, known)
+    check_choice(frame, "site or body", known)
     return frame
 
 

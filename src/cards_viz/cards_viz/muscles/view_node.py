@@ -28,7 +28,8 @@ from std_msgs.msg import Int32, String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from cards_core.errors import CardsError, UnknownNameError
+from cards_core.checks import check_choice
+from cards_core.errors import CardsError
 from cards_core.muscles.command import command_limits
 from cards_core.parameters.parameter_saving import parameter_file_of, save_parameters
 from cards_core.robot.actuators import CommandKind
@@ -197,8 +198,7 @@ class MuscleRosCommands:
             CommandError: A controller commands the muscles, or the muscle takes no such command.
             UnknownNameError: There is no such muscle.
         """
-        if name not in self._muscles:
-            raise UnknownNameError("muscle", name, self._muscles)
+        check_choice(name, "muscle", self._muscles)
         accepted = self._muscles[name].actuator.accepted_commands
         if kind not in accepted:
             raise CommandError(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cards_core.errors import UnknownNameError
+from cards_core.checks import check_choice
 from cards_core.robot.elements import Plane
 from cards_core.robot.world import World, WorldModel
 from cards_core.spatial import Pose
@@ -73,8 +73,7 @@ class WorldScene:
         self._own: WorldModel | None = None
         if spaces:
             names = {space: name for name, space in spaces.items()}
-            if namespace not in names:
-                raise UnknownNameError("namespace of a robot", namespace, names)
+            check_choice(namespace, "namespace of a robot", names)
             self._own = world.model(names[namespace])
         self.model = "" if self._own is None else self._own.name
         self.namespace = "" if self._own is None else namespace

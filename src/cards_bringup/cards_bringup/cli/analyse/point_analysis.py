@@ -24,9 +24,9 @@ from cards_bringup.cli.printed import array_text, number_text
 from cards_bringup.option_types import POSITIVE
 from cards_bringup.vectors import vector
 from cards_core.analysis.status import PointStatus
-from cards_core.checks import check_fits, most_items
+from cards_core.checks import check_choice, check_fits, most_items
 from cards_core.dynamics.interface import Dynamics
-from cards_core.errors import CardsError, ShapeError, UnknownNameError
+from cards_core.errors import CardsError, ShapeError
 from cards_core.exit_codes import of_answers
 from cards_core.files import writing_together
 from cards_core.robot.model import Tree
@@ -173,8 +173,7 @@ def _trajectory(args: argparse.Namespace, dynamics: Dynamics) -> Motion:
 
     file = find_reference_file(args.trajectory_file, dynamics.robot)
     references = load_references(file, names=dynamics.tree.position_names)
-    if args.trajectory not in references:
-        raise UnknownNameError(f"trajectory in {file}", args.trajectory, references)
+    check_choice(args.trajectory, f"trajectory in {file}", references)
     reference = references[args.trajectory]
     count = check_points(reference.duration, args.step, dynamics)
     time = np.linspace(0.0, reference.duration, count + 1)

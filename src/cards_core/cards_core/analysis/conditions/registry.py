@@ -40,8 +40,8 @@ from cards_core.analysis.conditions.wrench_feasibility import (
     WrenchFeasibleOptions,
 )
 from cards_core.analysis.interference import Interference, InterferenceOptions
+from cards_core.checks import check_choice
 from cards_core.dynamics import Dynamics
-from cards_core.errors import UnknownNameError
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,7 @@ def make_condition(
         ParameterError: An option of the wrong type or out of range.
         ConditionError: The robot or the options do not allow it.
     """
-    if name not in CONDITIONS:
-        raise UnknownNameError("condition", name, CONDITIONS)
+    check_choice(name, "condition", CONDITIONS)
     kind = CONDITIONS[name]
     if options is None or isinstance(options, Mapping):
         options = kind.options.from_json(options or {})

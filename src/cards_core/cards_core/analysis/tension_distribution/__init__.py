@@ -19,7 +19,7 @@ from cards_core.analysis.tension_distribution.programs import (
     LeastSum,
     OptimallySafe,
 )
-from cards_core.errors import UnknownNameError
+from cards_core.checks import check_choice
 from cards_core.typing import Array
 
 METHODS: dict[str, type[TensionDistribution]] = {
@@ -56,8 +56,7 @@ def make_tension_distribution(
         UnknownNameError: There is no such method.
         TensionLimitError: Limits that the method cannot work with.
     """
-    if name not in METHODS:
-        raise UnknownNameError("tension distribution", name, METHODS)
+    check_choice(name, "tension distribution", METHODS)
     return METHODS[name](tension_min, tension_max, size)
 
 

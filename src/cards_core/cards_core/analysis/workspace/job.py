@@ -20,7 +20,8 @@ from cards_core.analysis.conditions.registry import CONDITIONS
 from cards_core.analysis.workspace.point_file import PointTable
 from cards_core.analysis.workspace.points import Axis, Grid, PointSet, Samples
 from cards_core.analysis.workspace.rays import Rays
-from cards_core.errors import CardsError, UnknownNameError
+from cards_core.checks import check_choice
+from cards_core.errors import CardsError
 from cards_core.formats import find_model, read_sdf, to_sdf
 from cards_core.paths.layout import robot_hash
 from cards_core.paths.wrapping.mesh import mesh_path
@@ -240,10 +241,8 @@ def make_job(
         CardsError: The robot cannot be read; no such condition, option or coordinate; a chunk size
             or format that there is not.
     """
-    if condition not in CONDITIONS:
-        raise UnknownNameError("condition", condition, CONDITIONS)
-    if format not in FORMATS:
-        raise UnknownNameError("format", format, FORMATS)
+    check_choice(condition, "condition", CONDITIONS)
+    check_choice(format, "format", FORMATS)
     if chunk is not None and chunk < 1:
         raise CardsError(f"chunks of {chunk} points (expected: at least 1)")
     kind = CONDITIONS[condition].options

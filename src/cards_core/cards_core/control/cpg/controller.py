@@ -28,6 +28,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
+from cards_core.checks import check_choice
 from cards_core.control.cpg.files import pattern_file, read_pattern
 from cards_core.control.cpg.native_refresh import NativeRefresh
 from cards_core.control.cpg.oscillators import (
@@ -48,7 +49,7 @@ from cards_core.control.interface import (
 from cards_core.control.model import ControlModel
 from cards_core.control.native_program import NotNativeError, own_methods
 from cards_core.control.set_points import SetPointController, home_lengths, told_muscles
-from cards_core.errors import ParameterError, UnknownNameError
+from cards_core.errors import ParameterError
 from cards_core.muscles.command import Command
 from cards_core.parameters.declaration import Parameter, ParameterStore
 from cards_core.robot.elements import Muscle
@@ -294,8 +295,7 @@ class PatternGenerator(SetPointController):
         pulled = [name for name in pulled if name in names]
         chosen = [*(heading_links or pulled[:2]), reference_link or pulled[-1]]
         for name in chosen:
-            if name not in names:
-                raise UnknownNameError("link", name, names)
+            check_choice(name, "link", names)
         if len(chosen) != 3 or chosen[0] == chosen[1]:
             raise ParameterError(
                 f"heading_links is {chosen[:-1]}; expected two different links, the first ahead"

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from cards_core.checks import check_choice
 from cards_core.dynamics.sympy_backend.constants import Expr
 from cards_core.dynamics.sympy_backend.model import SymbolicModel
 from cards_core.dynamics.variables import VARIABLES, Variable, array_shape
-from cards_core.errors import UnknownNameError
 
 _Value = Callable[[SymbolicModel], list[Expr]]
 
@@ -97,6 +97,5 @@ def select(model: SymbolicModel, names: Iterable[str] | None = None) -> list[Qua
     """
     chosen = list(USUAL if names is None else names)
     for name in chosen:
-        if name not in QUANTITIES:
-            raise UnknownNameError("quantity", name, QUANTITIES)
+        check_choice(name, "quantity", QUANTITIES)
     return [q for q in QUANTITIES.values() if q.name in chosen and q.exists(model)]

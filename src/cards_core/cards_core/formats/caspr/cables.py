@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cards_core.errors import DescriptionError, UnknownNameError
+from cards_core.checks import check_choice
+from cards_core.errors import DescriptionError
 from cards_core.formats.caspr.bodies import BodySystem
 from cards_core.formats.caspr.fields import Node
 from cards_core.formats.imports.findings import FindingList, NameTable
@@ -231,8 +232,7 @@ class CableFile:
         """
         known = {item.name: item for item in self.sets}
         if name is not None:
-            if name not in known:
-                raise UnknownNameError("cable set", name, known)
+            check_choice(name, "cable set", known)
             return known[name]
         if self.default is None:
             first = self.sets[0]

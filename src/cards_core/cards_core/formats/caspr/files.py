@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cards_core.checks import check_choice
 from cards_core.errors import CardsError, DescriptionError, UnknownNameError
 from cards_core.foreign_files import read_text
 from cards_core.formats.imports.next_command import refuse_cad, refuse_xml
@@ -177,8 +178,7 @@ def _beside(bodies: Path) -> CasprFiles:
 
 def _files_of_mapping(location: Mapping[str, str | Path], name: str | None) -> CasprFiles:
     for key in location:
-        if key not in PARTS:
-            raise UnknownNameError("part of a CASPR model", key, PARTS)
+        check_choice(key, "part of a CASPR model", PARTS)
     paths: dict[str, Path | None] = dict.fromkeys(PARTS)
     for key, value in location.items():
         paths[key] = existing_path(Path(value))

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cards_core.checks import by_name
 from cards_core.dynamics.interface import Dynamics, make_dynamics
 from cards_core.errors import UnknownNameError
 from cards_core.formats.caspr.bodies import (
@@ -187,12 +188,7 @@ class CasprModel:
 
     def operational_space(self, name: str) -> OperationalSpace:
         """Return an operational space by name. Raises `UnknownNameError`."""
-        for item in self.operational.spaces:
-            if item.name == name:
-                return item
-        raise UnknownNameError(
-            "operational space", name, (item.name for item in self.operational.spaces)
-        )
+        return by_name(self.operational.spaces, name, "operational space")
 
     def reference(self, name: str, *, caspr_sampling: bool = False) -> Reference:
         """Return a trajectory as a function of time; see `build_reference`.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cards_core.errors import UnknownNameError
+from cards_core.checks import check_choice
 from cards_core.muscles.actuators.cable import BlankevoortLigament, ElasticCable, IdealCable
 from cards_core.muscles.actuators.heated import heated
 from cards_core.muscles.actuators.hill import ElasticTendonMuscle, RigidTendonMuscle
@@ -78,8 +78,7 @@ def model_type(actuator: Any) -> type[Model]:
     Raises:
         UnknownNameError: There is no model for its kind; names the kinds that have one.
     """
-    if actuator.kind not in MODELS:
-        raise UnknownNameError("actuator model", actuator.kind, MODELS)
+    check_choice(actuator.kind, "actuator model", MODELS)
     return MODELS[actuator.kind](actuator)
 
 

@@ -24,8 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.analysis.workspace import Grid, PointSetError
-from cards_core.checks import finite_array, finite_number
-from cards_core.errors import UnknownNameError
+from cards_core.checks import check_choice, finite_array, finite_number
 from cards_core.files import writing_together
 from cards_core.rods.robots.robot import PLATE_COORDINATES, RodRobot
 from cards_core.rods.tracking.continuation import STOP_FRACTION, WARN_FRACTION
@@ -40,8 +39,7 @@ def find_coordinate(robot: RodRobot, name: str) -> str:
         UnknownNameError: The plate has no such coordinate.
         PointSetError: It results from equilibrium and cannot be prescribed.
     """
-    if name not in robot.coordinates:
-        raise UnknownNameError("plate coordinate", name, robot.coordinates)
+    check_choice(name, "plate coordinate", robot.coordinates)
     if name not in robot.controlled:
         raise PointSetError(
             f"plate coordinate '{name}' of {robot.name} follows from equilibrium (expected: "
@@ -261,8 +259,7 @@ class SliceResult:
 
     def metric(self, name: str) -> Array:
         """Return one of `METRICS` in the shape of the grid. Raises `UnknownNameError`."""
-        if name not in METRICS:
-            raise UnknownNameError("metric", name, METRICS)
+        check_choice(name, "metric", METRICS)
         if name == "margin":
             return np.asarray(self.numbers[..., 0] / self.reference)
         columns = [metric for metric in METRICS if metric != "margin"]

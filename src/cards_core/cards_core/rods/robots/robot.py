@@ -23,6 +23,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
+from cards_core.checks import by_name
 from cards_core.errors import ShapeError, UnknownNameError
 from cards_core.robot.model import Robot
 from cards_core.rods.native_library import NativeRod
@@ -300,10 +301,7 @@ class RodRobot:
 
     def limb(self, name: str) -> Limb:
         """Return a limb by name. Raises `UnknownNameError`."""
-        for item in self.limbs:
-            if item.name == name:
-                return item
-        raise UnknownNameError("limb", name, (item.name for item in self.limbs))
+        return by_name(self.limbs, name, "limb")
 
     def joint_index(self, name: str) -> int:
         """Return the entry of q with a name (of the joint or of the limb)."""

@@ -7,7 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from cards_core.errors import RodError, ShapeError, UnknownNameError
+from cards_core.checks import check_choice
+from cards_core.errors import RodError, ShapeError
 from cards_core.rods.robots.initial_guess import InitialGuess, hermite_guess
 from cards_core.rods.robots.robot import (
     PLATE_COORDINATES,
@@ -49,8 +50,7 @@ def controlled_indices(robot: RodRobot) -> Array:
         UnknownNameError: A coordinate that the robot does not have.
     """
     for name in robot.controlled:
-        if name not in robot.coordinates:
-            raise UnknownNameError("plate coordinate", name, robot.coordinates)
+        check_choice(name, "plate coordinate", robot.coordinates)
     return np.array(sorted({PLATE_COORDINATES.index(name) for name in robot.controlled}))
 
 
@@ -70,8 +70,7 @@ def check_robot(robot: RodRobot, settings: SolverSettings) -> None:
             f"{len(robot.controlled)} controlled plate coordinates "
             f"({', '.join(robot.controlled)}); expected at most as many as limbs"
         )
-    if settings.policy not in ("fresh", "chord"):
-        raise UnknownNameError("solver policy", settings.policy, ("fresh", "chord"))
+    check_choice(settings.policy, "solver policy", ("fresh", "chord"))
     if settings.steps < 1 or settings.max_iterations < 1 or not settings.tolerance > 0.0:
         raise RodError(
             f"solver of '{robot.name}': steps {settings.steps}, max_iterations "
@@ -248,6 +247,5 @@ def shape_text(values: Array | None, name: str) -> str:
 
 def is_follower(frame: str) -> bool:
     """Tell whether a wrench follows the plate. Raises `UnknownNameError` for other frames."""
-    if frame not in FRAMES:
-        raise UnknownNameError("frame of a wrench", frame, FRAMES)
+    check_choice(frame, "frame of a wrench", FRAMES)
     return frame == "plate"

@@ -25,7 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from cards_core.errors import ShapeError, UnknownNameError
+from cards_core.checks import check_choice
+from cards_core.errors import ShapeError
 from cards_core.optimize.qp import QP_INFINITY, QpStatus
 from cards_core.optimize.qp_backends import make_qp_solver
 from cards_core.robot.actuators import Cable
@@ -86,8 +87,7 @@ def prestress(
         UnknownNameError: No such method.
         ShapeError: Limits or mean that make no sense.
     """
-    if method not in METHODS:
-        raise UnknownNameError("prestress", method, METHODS)
+    check_choice(method, "prestress", METHODS)
     check_can_be_taut(analysis)
     if method == "max_min":
         return _max_min(analysis, 1.0 if mean is None else mean)
