@@ -63,7 +63,6 @@ class Observer(Node):
         self.states: list[tuple[float, float, list[float]]] = []
         self.commands: list[tuple[float, float, bool, int]] = []
         self._due: set[int] = set()  # numbers that the next commands of known publishers have
-        self.oversized = 0
         qos = QoSProfile(
             history=HistoryPolicy.KEEP_LAST, depth=DEPTH, reliability=ReliabilityPolicy.RELIABLE
         )
@@ -74,7 +73,6 @@ class Observer(Node):
 
     def _read(self, data: bytes) -> Any:
         if len(data) > LARGEST:
-            self.oversized += 1
             return None
         return deserialize_message(data, JointState)
 

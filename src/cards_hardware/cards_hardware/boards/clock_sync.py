@@ -27,6 +27,8 @@ import numpy as np
 WRAP = 1 << 32
 """Microseconds after which a board's clock starts again."""
 
+_EXCHANGES = 256  # that count for the drift
+_NEWEST = 64  # of them, that count for the offset
 _FLOOR = 20.0  # [us] error that an exchange has even with the least delay
 _DRIFT = 100e-6  # [s/s] standard deviation of crystals, a priori
 _JUMP = 3000.0  # [us] beyond what the delay explains: the clock was set again
@@ -40,10 +42,6 @@ def wrap_difference(later: int, earlier: int) -> int:
 class ClockSync:
     """Maps a board's time to the host's.
 
-    Args:
-        size: How many exchanges count for the drift.
-        newest: How many of them count for the offset.
-
     Attributes:
         ready: Whether an exchange has been seen; without one `to_host` cannot be asked.
         exchanges: That were taken in since the last reset.
@@ -52,9 +50,8 @@ class ClockSync:
         rtt: Shortest delay of both ways together among the exchanges that count, [s].
     """
 
-    def __init__(self, size: int = 256, newest: int = 64) -> None:
-        self._newest = newest
-        self._samples: deque[tuple[float, int, float]] = deque(maxlen=size)
+    def __init__(self) -> None:
+        self._samples: deque[tuple[float, int, float]] = deque(maxlen=_EXCHANGES)
         self.reset()
 
     def reset(self) -> None:
@@ -119,7 +116,7 @@ class ClockSync:
         total = weight.sum()
         centred = time - weight @ time / total
         slope = float(weight @ (centred * offset) / (weight @ (centred * centred) + _DRIFT**-2.0))
-        new = slice(-self._newest, None)
+        new = slice(-_NEWEST, None)
         level = offset[new] - slope * time[new]
         low = float(np.max(level - 0.5 * delay[new]))
         high = float(np.min(level + 0.5 * delay[new]))

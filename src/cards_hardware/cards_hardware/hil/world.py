@@ -51,9 +51,6 @@ HEAT_PERIOD = 0.1
 
 _SLACK_CURRENT = 1e-3  # [A]: friction holds against a pull, but a motor without current lets go
 
-INVALID_LOAD = -(2**15)
-"""What the drive bus carries for a load cell that cannot be read."""
-
 _NOISE_ROWS = 4096
 
 

@@ -21,8 +21,6 @@ from cards_core.spatial import Pose
 from cards_core.typing import Vector3
 from cards_sim.mjcf.names import Names, pose_of
 
-_CYLINDER = int(mujoco.mjtWrap.mjWRAP_CYLINDER)
-_GEOMS = (int(mujoco.mjtWrap.mjWRAP_SPHERE), _CYLINDER)
 _SITE = int(mujoco.mjtWrap.mjWRAP_SITE)
 _PULLEY = int(mujoco.mjtWrap.mjWRAP_PULLEY)
 _JOINT = int(mujoco.mjtWrap.mjWRAP_JOINT)

@@ -145,8 +145,6 @@ class Interference:
         columns: ``status``; ``distance`` [m], infinite where nothing is compared; ``muscle`` and
             ``other``, the closest pair: indices into `others`, -1 where there is none.
         others: The muscles' names in the robot's order, then those of the shapes, ``link/shape``.
-        pair_count: How many pairs of a piece and a piece, and of a piece and a shape, are looked
-            at.
 
     Raises:
         ConditionError: Options that do not fit the robot.
@@ -182,7 +180,6 @@ class Interference:
             with_bodies = body_pairs(
                 pieces, bodies, tree, radii=radii, options=options, ignored=ignored
             )
-        self.pair_count = len(with_pieces), len(with_bodies)
         starts = [piece.point for piece in pieces]
         self._tables = DistanceTables(
             len(robot.links),

@@ -144,22 +144,11 @@ static void dynamic_run(const struct dynamic_group *rod, const struct dynamic_fo
   lanes x[13], k[STAGES][13], a;
   struct point8 *point = rod->points + STAGES*step;
   struct dynamic_stage *stage = rod->stages + STAGES*step;
-#define STAGE(i, sum) \
+#define STAGE(i) \
   a = rod->speed*(1.0 - (step + NODE[i])/steps); \
-  for (int c = 0; c < 13; ++c) x[c] = x0[c] + (sum); \
+  for (int c = 0; c < 13; ++c) x[c] = x0[c] + (RK##i(k, c)); \
   dynamic_rate(rod, formula, variation, &a, x, point + i, k[i], stage + i);
-  STAGE(0, 0.0)
-  STAGE(1, RK1(k, c))
-  STAGE(2, RK2(k, c))
-  STAGE(3, RK3(k, c))
-  STAGE(4, RK4(k, c))
-  STAGE(5, RK5(k, c))
-  STAGE(6, RK6(k, c))
-  STAGE(7, RK7(k, c))
-  STAGE(8, RK8(k, c))
-  STAGE(9, RK9(k, c))
-  STAGE(10, RK10(k, c))
-  STAGE(11, RK11(k, c))
+  RK_STAGES
 #undef STAGE
   for (int c = 0; c < 13; ++c) x0[c] += RK_STEP(k, c);
   renormalise8(x0 + 3);

@@ -53,25 +53,14 @@ INLINE void vary_blocks(const struct dynamic_group *rod, int lane,
   for (int step = 0; step < steps; ++step) {
     const double before = j*steps + step, share = 1.0/(segments*steps);
     const struct dynamic_stage *stage = rod->stages + STAGES*(j*steps + step);
-#define STAGE(i, dsum) \
+#define STAGE(i) \
   for (int c = 0; c < STAGE_NUMBERS; ++c) \
     ((double *)&plain)[c] = ((const double *)(stage + i))[WIDTH*c + lane]; \
-  for (int c = 0; c < 12*blocks; ++c) y[c] = y0[c] + (dsum); \
+  for (int c = 0; c < 12*blocks; ++c) y[c] = y0[c] + (RK##i(dk, c)); \
   for (int b = 0; b < blocks; ++b) \
     variation_rate(&plain, formula, mass, h, speed*(1.0 - share*(before + NODE[i])), y + 12*b, \
                    dk[i] + 12*b);
-    STAGE(0, 0.0)
-    STAGE(1, RK1(dk, c))
-    STAGE(2, RK2(dk, c))
-    STAGE(3, RK3(dk, c))
-    STAGE(4, RK4(dk, c))
-    STAGE(5, RK5(dk, c))
-    STAGE(6, RK6(dk, c))
-    STAGE(7, RK7(dk, c))
-    STAGE(8, RK8(dk, c))
-    STAGE(9, RK9(dk, c))
-    STAGE(10, RK10(dk, c))
-    STAGE(11, RK11(dk, c))
+    RK_STAGES
 #undef STAGE
     for (int c = 0; c < 12*blocks; ++c) y0[c] += RK_STEP(dk, c);
   }

@@ -32,6 +32,7 @@ static const double NODE[STAGES] = {
 
 /* Rows of the tableau, for component c of the stage derivatives k; the newest comes last, since
    it is the one that has to be waited for. */
+#define RK0(k, c) 0.0
 #define RK1(k, c) 0.05260015195876773*k[0][c]
 #define RK2(k, c) 0.0197250569845379*k[0][c] + 0.0591751709536137*k[1][c]
 #define RK3(k, c) 0.02958758547680685*k[0][c] + 0.08876275643042054*k[2][c]
@@ -60,6 +61,10 @@ static const double NODE[STAGES] = {
   2.273310147516538*k[0][c] - 10.53449546673725*k[3][c] - 2.0008720582248625*k[4][c] \
   - 17.9589318631188*k[5][c] + 27.94888452941996*k[6][c] - 2.8589982771350235*k[7][c] \
   - 8.87285693353063*k[8][c] + 12.360567175794303*k[9][c] + 0.6433927460157636*k[10][c]
+/* All stages in their order, of a macro STAGE(i) with RK##i in it. */
+#define RK_STAGES \
+  STAGE(0) STAGE(1) STAGE(2) STAGE(3) STAGE(4) STAGE(5) \
+  STAGE(6) STAGE(7) STAGE(8) STAGE(9) STAGE(10) STAGE(11)
 #define RK_STEP(k, c) \
   0.054293734116568765*k[0][c] + 4.450312892752409*k[5][c] + 1.8915178993145003*k[6][c] \
   - 5.801203960010585*k[7][c] + 0.3111643669578199*k[8][c] - 0.1521609496625161*k[9][c] \
@@ -204,8 +209,8 @@ INLINE void integrate(const struct rod *rod, int circular, double h, int steps,
   rod_start(state, x0);
   for (int step = 0; step < steps; ++step) {
     struct rod_stage stage;
-#define STAGE(i, sum) \
-  for (int c = 0; c < 7; ++c) x[c] = x0[c] + (sum); \
+#define STAGE(i) \
+  for (int c = 0; c < 7; ++c) x[c] = x0[c] + (RK##i(k, c)); \
   for (int c = 0; c < 3; ++c) stage.n[c] = n0[c] - NODE[i]*h*rod->force[c]; \
   rod_stage_rate(rod, circular, h, x, stage.n, k[i], &stage); \
   for (int c = 0; c < 3; ++c) t[i][c] = stage.t[c]; \
@@ -213,18 +218,7 @@ INLINE void integrate(const struct rod *rod, int circular, double h, int steps,
     sums->energy += 0.5*WEIGHT[i]*(quadratic(stage.C, x + 4) + quadratic(stage.S, stage.n)); \
     for (int c = 0; c < 3; ++c) sums->moment[c] += WEIGHT[i]*(1.0 - NODE[i])*stage.t[c]; \
   }
-    STAGE(0, 0.0)
-    STAGE(1, RK1(k, c))
-    STAGE(2, RK2(k, c))
-    STAGE(3, RK3(k, c))
-    STAGE(4, RK4(k, c))
-    STAGE(5, RK5(k, c))
-    STAGE(6, RK6(k, c))
-    STAGE(7, RK7(k, c))
-    STAGE(8, RK8(k, c))
-    STAGE(9, RK9(k, c))
-    STAGE(10, RK10(k, c))
-    STAGE(11, RK11(k, c))
+    RK_STAGES
 #undef STAGE
     for (int c = 0; c < 7; ++c) x0[c] += RK_STEP(k, c);
     for (int c = 0; c < 3; ++c) {

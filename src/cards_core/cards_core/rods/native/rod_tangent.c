@@ -69,29 +69,18 @@ INLINE void integrate_tangent(const struct rod *rod, int circular, double h, int
   }
   for (int step = 0; step < steps; ++step) {
     struct rod_stage stage;
-#define STAGE(i, sum, dsum) \
-  for (int c = 0; c < 7; ++c) x[c] = x0[c] + (sum); \
+#define STAGE(i) \
+  for (int c = 0; c < 7; ++c) x[c] = x0[c] + (RK##i(k, c)); \
   for (int c = 0; c < 3; ++c) { \
     stage.n[c] = n0[c] - NODE[i]*h*rod->force[c]; \
     stage.m[c] = x[4 + c]; \
   } \
   rod_stage_rate(rod, circular, h, x, stage.n, k[i], &stage); \
   for (int c = 0; c < 3; ++c) t[i][c] = stage.t[c]; \
-  for (int c = 0; c < 6*PARTS; ++c) y[c] = y0[c] + (dsum); \
+  for (int c = 0; c < 6*PARTS; ++c) y[c] = y0[c] + (RK##i(dk, c)); \
   for (int q = 0; q < PARTS; ++q) \
     tangent_rate(&stage, y + 6*q, dn + 3*q, dk[i] + 6*q, dt[i] + 3*q);
-    STAGE(0, 0.0, 0.0)
-    STAGE(1, RK1(k, c), RK1(dk, c))
-    STAGE(2, RK2(k, c), RK2(dk, c))
-    STAGE(3, RK3(k, c), RK3(dk, c))
-    STAGE(4, RK4(k, c), RK4(dk, c))
-    STAGE(5, RK5(k, c), RK5(dk, c))
-    STAGE(6, RK6(k, c), RK6(dk, c))
-    STAGE(7, RK7(k, c), RK7(dk, c))
-    STAGE(8, RK8(k, c), RK8(dk, c))
-    STAGE(9, RK9(k, c), RK9(dk, c))
-    STAGE(10, RK10(k, c), RK10(dk, c))
-    STAGE(11, RK11(k, c), RK11(dk, c))
+    RK_STAGES
 #undef STAGE
     for (int c = 0; c < 7; ++c) x0[c] += RK_STEP(k, c);
     for (int c = 0; c < 6*PARTS; ++c) y0[c] += RK_STEP(dk, c);
