@@ -173,19 +173,14 @@ class _Plain:
         self._document.lines.setdefault(place, line)
         self._count += 1
         if depth > MAX_DEPTH or self._count > MAX_VALUES:
-            raise DescriptionError(
+            raise self._wrong(
                 "nested too deeply or too large (an alias that contains itself?)",
-                source=self._document.source,
-                line=line,
-                expected=f"at most {MAX_DEPTH} levels and {MAX_VALUES} values",
+                f"at most {MAX_DEPTH} levels and {MAX_VALUES} values",
+                line,
             )
         if node.tag not in _TAGS:
-            raise DescriptionError(
-                f"tag '{node.tag.replace(_YAML, '!!')[:60]}'",
-                source=self._document.source,
-                line=line,
-                expected="plain values; objects are not made",
-            )
+            tag = node.tag.replace(_YAML, "!!")[:60]
+            raise self._wrong(f"tag '{tag}'", "plain values; objects are not made", line)
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, place, depth)
         if isinstance(node, yaml.SequenceNode):
@@ -203,30 +198,21 @@ class _Plain:
         for key, value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
-                raise DescriptionError(
-                    "a key is a list or mapping",
-                    source=self._document.source,
-                    line=line,
-                    expected="a name",
-                )
+                raise self._wrong("a key is a list or mapping", "a name", line)
             name = key.value
             if name == "<<":
-                raise DescriptionError(
-                    "merge key '<<'",
-                    source=self._document.source,
-                    line=line,
-                    expected="all keys written out, or an alias in place of the whole mapping",
-                )
+                instead = "all keys written out, or an alias in place of the whole mapping"
+                raise self._wrong("merge key '<<'", instead, line)
             if name in out:
-                raise DescriptionError(
-                    f"key '{name}' appears twice",
-                    source=self._document.source,
-                    line=line,
-                    expected="unique keys",
-                )
+                raise self._wrong(f"key '{name}' appears twice", "unique keys", line)
             self._document.lines.setdefault((*place, name), line)
             out[name] = self.convert(value, (*place, name), depth + 1)
         return out
+
+    def _wrong(self, problem: str, expected: str, line: int) -> DescriptionError:
+        return DescriptionError(
+            problem, source=self._document.source, line=line, expected=expected
+        )
 
 
 def _scalar(node: Any) -> str | float | bool | None:

@@ -149,13 +149,7 @@ def repair_links(
         try:
             after = repair(link)
         except DescriptionError as error:
-            raise DescriptionError(
-                error.problem,
-                source=robot.source,
-                line=link.line,
-                element=f"link '{link.name}'",
-                expected=error.expected,
-            ) from None
+            raise robot.error(link, error.problem, error.expected) from None
         repairs.append(InertiaRepair(link.name, problem, link.inertia.tensor, after.tensor))
         links.append(dataclasses.replace(link, inertia=after))
     if not repairs:

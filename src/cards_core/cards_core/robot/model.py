@@ -117,6 +117,21 @@ class Robot:
         """Return a muscle by name. Raises `UnknownNameError`."""
         return by_name(self.muscles, name, "muscle")
 
+    def error(
+        self, item: Link | Joint | Muscle | Frame, problem: str, expected: str | None = None
+    ) -> DescriptionError:
+        """Return (not raise) an error about a part of the robot, at its place in the file.
+
+        Args:
+            item: The part.
+            problem: What is wrong.
+            expected: What would be right.
+        """
+        element = f"{type(item).__name__.lower()} '{item.name}'"
+        return DescriptionError(
+            problem, source=self.source, line=item.line, element=element, expected=expected
+        )
+
     def frame_name(self, name: str | None = None) -> str:
         """Return the name itself, or without one that of the operational frame.
 
@@ -420,12 +435,8 @@ def _checked(values: Array, size: int, name: str, names: tuple[str, ...]) -> Arr
 def _unit(axis: Vector3, robot: Robot, joint: Joint) -> Vector3:
     norm = float(np.linalg.norm(axis))
     if not math.isfinite(norm) or norm < 1e-9:
-        raise DescriptionError(
-            f"axis {axis} has no direction",
-            source=robot.source,
-            line=joint.line,
-            element=f"joint '{joint.name}'",
-            expected="a vector of three numbers that is not zero",
+        raise robot.error(
+            joint, f"axis {axis} has no direction", "a vector of three numbers that is not zero"
         )
     return np.asarray(axis, dtype=float) / norm
 
@@ -433,12 +444,8 @@ def _unit(axis: Vector3, robot: Robot, joint: Joint) -> Vector3:
 def _unit_quaternion(quaternion: Array, robot: Robot, joint: Joint) -> Array:
     length = float(np.linalg.norm(quaternion))
     if not math.isfinite(length) or length < 1e-9:
-        raise DescriptionError(
-            f"home quaternion {quaternion} is no rotation",
-            source=robot.source,
-            line=joint.line,
-            element=f"joint '{joint.name}'",
-            expected="w x y z of length 1",
+        raise robot.error(
+            joint, f"home quaternion {quaternion} is no rotation", "w x y z of length 1"
         )
     return np.asarray(quaternion / length)
 
@@ -542,11 +549,10 @@ def _depth_first(robot: Robot) -> Iterator[Joint]:
     children: dict[str, list[Joint]] = {}
     for joint in robot.joints:
         if joint.child == WORLD:
-            raise _tree_error(robot, joint, "its child is the world", "a link as child")
+            raise robot.error(joint, "its child is the world", "a link as child")
         if joint.child in parents:
             other = parents[joint.child].name
-            raise _tree_error(
-                robot,
+            raise robot.error(
                 joint,
                 f"link '{joint.child}' is already the child of joint '{other}'",
                 "a tree: every link is the child of one joint (closed loops are not supported)",
@@ -562,23 +568,11 @@ def _depth_first(robot: Robot) -> Iterator[Joint]:
         stack += reversed(children.get(joint.child, []))
     lost = [link for link in robot.links if link.name not in seen]
     if lost:
-        raise DescriptionError(
+        raise robot.error(
+            lost[0],
             "not connected to the world by joints",
-            source=robot.source,
-            line=lost[0].line,
-            element=f"link '{lost[0].name}'",
-            expected="a chain of joints from the world to every link (a loop of joints has none)",
+            "a chain of joints from the world to every link (a loop of joints has none)",
         )
-
-
-def _tree_error(robot: Robot, joint: Joint, problem: str, expected: str) -> DescriptionError:
-    return DescriptionError(
-        problem,
-        source=robot.source,
-        line=joint.line,
-        element=f"joint '{joint.name}'",
-        expected=expected,
-    )
 
 
 def _ancestor_chains(nodes: tuple[Node, ...]) -> tuple[tuple[int, ...], ...]:

@@ -212,12 +212,10 @@ def _refuse_world_points(model: WorldModel) -> None:
     surfaces = {surface.name: surface for surface in robot.wrap_surfaces}
     for muscle in robot.muscles:
         if WORLD in path_links(muscle.path, surfaces):
-            raise DescriptionError(
+            raise robot.error(
+                muscle,
                 f"is attached to the world, but '{model.name}' does not stand at its origin",
-                source=robot.source,
-                line=muscle.line,
-                element=f"muscle '{muscle.name}'",
-                expected="a link of the robot's base instead of 'world'",
+                "a link of the robot's base instead of 'world'",
             )
 
 

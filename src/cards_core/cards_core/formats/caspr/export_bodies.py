@@ -170,13 +170,11 @@ def _add_joint(
         "planar": ("prismatic", "prismatic", "revolute"),
     }
     if joint.kind not in kinds:
-        raise DescriptionError(
+        raise robot.error(
+            joint,
             f"CASPR has no {joint.kind} joint: its coordinates are lengths and angles, no "
             "quaternions",
-            source=robot.source,
-            line=joint.line,
-            element=f"joint '{joint.name}'",
-            expected=", ".join(("fixed", *kinds)),
+            ", ".join(("fixed", *kinds)),
         )
     motions: list[ExportedMotion] = []
     names = coordinate_names(joint)

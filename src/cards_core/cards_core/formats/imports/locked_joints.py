@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cards_core.errors import DescriptionError
 from cards_core.formats.imports.findings import FindingList
 from cards_core.robot.elements import Joint, JointAxis
 from cards_core.robot.model import Robot
@@ -55,13 +54,7 @@ def _check(robot: Robot, joint: Joint, axis: JointAxis) -> None:
         problem = f"limits {axis.lower:g} .. {axis.upper:g} of one axis"
         expected = f"lower < upper for all axes of a {joint.kind} joint, or another kind"
     if problem:
-        raise DescriptionError(
-            problem,
-            source=robot.source,
-            line=joint.line,
-            element=f"joint '{joint.name}'",
-            expected=expected,
-        )
+        raise robot.error(joint, problem, expected)
 
 
 def _without_axis(joint: Joint, index: int) -> Joint:

@@ -88,12 +88,10 @@ def muscles_from_frames(
             frames.append(replace(frame, name=name))
             operational = name if operational == frame.name else operational
         elif marker.kind == "wrap" and (marker.name not in known or not marker.muscle):
-            raise DescriptionError(
+            raise robot.error(
+                frame,
                 f"no wrap surface '{marker.name}' that a path could use",
-                source=robot.source,
-                line=frame.line,
-                element=f"frame '{frame.name}'",
-                expected="wrap:NAME:MUSCLE:K with the name of a wrap surface of the robot",
+                "wrap:NAME:MUSCLE:K with the name of a wrap surface of the robot",
             )
         else:
             points.append(_point(frame, marker))
@@ -222,13 +220,7 @@ def _marker(name: str, kind: str, flat: Collection[str], at: Place) -> Marker | 
 def _moved(frame: Frame, link: str, poses: Mapping[str, Pose], robot: Robot) -> Frame:
     """Return the frame on another link, where it is while all joints are at zero."""
     if link not in poses:
-        raise DescriptionError(
-            f"no link '{link}'",
-            source=robot.source,
-            line=frame.line,
-            element=f"frame '{frame.name}'",
-            expected=f"one of {', '.join(sorted(poses))}",
-        )
+        raise robot.error(frame, f"no link '{link}'", f"one of {', '.join(sorted(poses))}")
     if link == frame.link:
         return frame
     pose = poses[link].inverse() @ poses[frame.link] @ frame.pose

@@ -30,7 +30,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from cards_core.checks import check_choice
-from cards_core.errors import CardsError, DescriptionError, UnknownNameError
+from cards_core.errors import CardsError, UnknownNameError
 from cards_core.formats.mjcf.friction import FrictionRule
 from cards_core.formats.mjcf.scene import (
     add_actuators,
@@ -323,12 +323,10 @@ def _add_joints(body: ET.Element, robot: Robot, joint: Joint, frame: Pose, at_ro
             raise UnknownNameError("joint kind", joint.kind, AXES_PER_KIND)
     for name, kind, axis in hinges:
         if not axis.lower < axis.upper:
-            raise DescriptionError(
+            raise robot.error(
+                joint,
                 f"limits {axis.lower:g} .. {axis.upper:g}",
-                source=robot.source,
-                line=joint.line,
-                element=f"joint '{joint.name}'",
-                expected="lower < upper; a joint that shall not move is of kind fixed",
+                "lower < upper; a joint that shall not move is of kind fixed",
             )
         element = ET.SubElement(body, "joint", name=name, type=kind)
         if kind == "hinge":
@@ -358,7 +356,7 @@ def _add_inertial(body: ET.Element, robot: Robot, link: Link, joint: Joint) -> N
             return
         if not _carries_mass(robot, link.name):
             problem = "moves but neither it nor a link it carries has mass"
-            raise _inertia_error(robot, link, problem, "a mass > 0")
+            raise robot.error(link, problem, "a mass > 0")
         tiny = NEGLIGIBLE_INERTIA
         inertia = Inertia(tiny, np.zeros(3), tiny * np.eye(3))
     tensor = _checked_tensor(robot, link, inertia)
@@ -374,22 +372,12 @@ def _checked_tensor(robot: Robot, link: Link, inertia: Inertia) -> Matrix3:
     problem = inertia_problem(inertia)
     if problem is not None:
         expected = "a rigid body; cards_core.robot.inertia.repair_robot makes it one"
-        raise _inertia_error(robot, link, problem, expected)
+        raise robot.error(link, problem, expected)
     tensor = np.asarray(inertia.tensor, dtype=float)
     low, middle, high = np.linalg.eigvalsh(tensor)
     # A + B = C, a plate: adding the same to all moments raises A + B - C by as much
     missing = high - low - middle + TOLERANCE * high
     return tensor + missing * np.eye(3) if missing > 0.0 else tensor
-
-
-def _inertia_error(robot: Robot, link: Link, problem: str, expected: str) -> DescriptionError:
-    return DescriptionError(
-        problem,
-        source=robot.source,
-        line=link.line,
-        element=f"link '{link.name}'",
-        expected=expected,
-    )
 
 
 def _carries_mass(robot: Robot, name: str) -> bool:

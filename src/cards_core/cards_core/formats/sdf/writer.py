@@ -151,12 +151,10 @@ def _with_mass(robot: Robot) -> tuple[Link, ...]:
             )
         problem = inertia_problem(inertia)
         if problem is not None:
-            raise DescriptionError(
+            raise robot.error(
+                link,
                 f"not the inertia of a rigid body: {problem}",
-                source=robot.source,
-                line=link.line,
-                element=f"link '{link.name}'",
-                expected="a valid inertia; repair_robot() gives the nearest",
+                "a valid inertia; repair_robot() gives the nearest",
             )
         out.append(dataclasses.replace(link, inertia=inertia))
     return tuple(out)

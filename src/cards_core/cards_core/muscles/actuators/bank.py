@@ -13,7 +13,7 @@ from cards_core.checks import check_choice
 from cards_core.codegen.kernel import RepeatedKernel
 from cards_core.codegen.model import BoundKernel
 from cards_core.codegen.native import load_or_build
-from cards_core.errors import CardsError, DescriptionError, ParameterError
+from cards_core.errors import CardsError, ParameterError
 from cards_core.muscles.actuators.arithmetic import DUAL, NUMPY, Arithmetic, Dual, clip
 from cards_core.muscles.actuators.cable import IdealCable
 from cards_core.muscles.actuators.groups import (
@@ -74,12 +74,7 @@ class ActuatorBank:
                 muscle.actuator.check()
                 check_control(muscle.actuator, muscle.control)
             except ParameterError as error:
-                raise DescriptionError(
-                    str(error),
-                    source=robot.source,
-                    line=muscle.line,
-                    element=f"muscle '{muscle.name}'",
-                ) from None
+                raise robot.error(muscle, str(error)) from None
         count = len(muscles)
         self._muscles = muscles
         self.dt = float(dt)

@@ -128,10 +128,8 @@ def _ends(robot: Robot, muscle: Muscle) -> tuple[ViaPoint, ViaPoint]:
     points = muscle.via_points
     if len(points) == len(muscle.path) == 2:
         return points[0], points[1]
-    raise DescriptionError(
+    raise robot.error(
+        muscle,
         'contact="true" with a path of more than two points',
-        source=robot.source,
-        line=muscle.line,
-        element=f"muscle '{muscle.name}'",
-        expected="two via points: what lies between them is found",
+        "two via points: what lies between them is found",
     )
