@@ -250,6 +250,7 @@ class RobotVectorEnv(VectorEnv[Array, Array, np.ndarray]):
 
 def _task(kind: str, count: int, threads: int | None, options: dict[str, Any]) -> Task:
     """Return the task of so many robots; an option that it does not have is a `CardsError`."""
+    check_choice(kind, "task", TASKS)
     make = TASKS[kind]
     known = [name for name in signature(make).parameters if name not in ("n", "threads")]
     for name in options:
