@@ -41,6 +41,9 @@ SECONDS = 10
 MEMORY = 1_000_000_000
 GIGABYTES = 1
 
+CODES = (0, 1, 2, 130)
+"""Exit codes of a command on a damaged folder: answered, not so, an error, interrupted."""
+
 SPECIAL = ("zero", "pipe", "folder", "nowhere", "circle", "empty", "giant")
 """What may lie in place of a file."""
 
@@ -483,6 +486,11 @@ def work(place: Path, numbers: list[int], seed: int) -> int:
     return failed
 
 
+def hold_interrupts() -> None:
+    """Let Ctrl-C wait until the command can answer it, as ``./cards`` does."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
 def commands(place: Path, count: int, seed: int) -> list[str]:
     """Run command lines on damaged folders; returns what is wrong."""
     # a shell that starts this in the background has it, and what it starts, ignore the signal
@@ -494,32 +502,29 @@ def commands(place: Path, count: int, seed: int) -> list[str]:
         name, line = lines[number % len(lines)]
         folder, done = bench.damaged(name, rng, number)
         words = [word.format(folder, place / "good" / name) for word in line.split()]
+        page = "show" in words
         process = subprocess.Popen(
             [sys.executable, "-m", "cards_bringup", *words], text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=hold_interrupts,
         )  # fmt: skip
+        # a page ends by one Ctrl-C: once it is there, and as often at any moment of its start
+        patience = float(rng.choice([12.0, rng.uniform(0.0, 4.0)])) if page else 60.0
+        code: int | None = None
         try:
-            said, _ = process.communicate(timeout=12 if "show" in words else 60)
+            said, _ = process.communicate(timeout=patience)
+            code = process.returncode
         except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
             said = "hangs"
-            for _ in range(6):  # one that comes as Python starts may be lost
-                process.send_signal(signal.SIGINT)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    said, _ = process.communicate(timeout=5)
-                    break
-            if "show" not in words:
-                said = f"hangs {said}"
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                said, _ = process.communicate(timeout=30)
+                code = process.returncode if page else None
             process.kill()
+            process.wait()
         shutil.rmtree(folder, ignore_errors=True)
-        # a page that was still starting is ended by the signal itself
-        fine = (-signal.SIGINT,) if "show" in words else ()
-        died = not said.startswith("hangs") and process.returncode < 0
-        if (
-            "Traceback" in said
-            or said.startswith("hangs")
-            or (died and process.returncode not in fine)
-        ):
-            found.append(f"command {number} ({line}; {done}): {process.returncode}\n{said}")
+        if code is None or "Traceback" in said or code not in CODES:
+            how = "hangs" if code is None else code
+            found.append(f"command {number} ({line}; {done}): {how}\n{said}")
     return found
 
 

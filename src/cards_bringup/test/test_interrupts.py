@@ -1,12 +1,15 @@
-"""Ctrl-C once, twice and three times."""
+"""Ctrl-C once, twice and three times, and where it would be lost."""
 
+import importlib
 import os
 import pty
 import signal
 import sys
+import time
 
 import pytest
 
+from cards_bringup.bootstrap.process import CommandInterrupts, ended_by_signals
 from cards_bringup.demo.run_end import RunInterrupts
 
 pytestmark = pytest.mark.serial
@@ -64,6 +67,48 @@ def test_a_closed_terminal_ends_the_run_and_nothing_is_said_into_it_any_more(tmp
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     assert (tmp_path / "saved").exists()
+
+
+ENDINGS = {
+    "run": lambda: RunInterrupts(print),
+    "once": lambda: ended_by_signals(once=True),
+    "again and again": lambda: ended_by_signals(once=False),
+}
+
+
+@pytest.fixture(params=ENDINGS)
+def ending(request):
+    """What a command does where Ctrl-C or SIGTERM ends it."""
+    return ENDINGS[request.param]
+
+
+def test_an_import_that_drops_it_loses_no_interrupt(ending, tmp_path, monkeypatch):
+    (tmp_path / "optional_part.py").write_text(
+        "import os\ntry:\n    os.kill(os.getpid(), 15)\nexcept BaseException:\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "optional_part", raising=False)
+
+    def work():
+        importlib.import_module("optional_part")
+        time.sleep(5)
+
+    with ending(), pytest.raises(KeyboardInterrupt):
+        work()
+
+
+def test_a_destructor_loses_no_interrupt(ending, monkeypatch):
+    class Dropping:
+        def __del__(self):
+            press()
+
+    def work():
+        Dropping()
+        time.sleep(5)
+
+    monkeypatch.setattr(sys, "unraisablehook", CommandInterrupts()._dropped)
+    with ending(), pytest.raises(KeyboardInterrupt):
+        work()
 
 
 def test_nohup_stays_what_it_is():

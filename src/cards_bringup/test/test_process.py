@@ -99,6 +99,25 @@ def test_ctrl_c_while_modules_are_imported(module):
     assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
 
 
+def test_ctrl_c_while_trimesh_takes_any_error_for_a_missing_module():
+    script = """
+        import runpy, signal, sys
+
+        class Finder:
+            def find_spec(self, name, path=None, target=None):
+                if name == "manifold3d":
+                    sys.meta_path.remove(self)
+                    signal.raise_signal(signal.SIGINT)
+
+        sys.meta_path.insert(0, Finder())
+        sys.argv[0] = "cards_bringup"
+        runpy.run_module("cards_bringup", run_name="__main__", alter_sys=True)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), "show", "planar_2r", "--port", "0"]
+    result = run(command)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
+
+
 def run_main(body):
     """Run ``__main__`` with a ``main`` of the test's own."""
     script = f"""
@@ -144,6 +163,70 @@ def test_an_interrupt_that_python_drops_comes_again():
         return 0
     """)
     assert (result.returncode, result.stderr) == (130, "")
+
+
+@pytest.mark.parametrize(
+    ("module", "called"), [("optional", False), ("trimesh", True), ("rclpy", True)]
+)
+def test_an_interrupt_that_a_library_drops_comes_after_it(module, called, tmp_path):
+    (tmp_path / f"{module}.py").write_text(
+        "import signal\n"
+        "def load():\n"
+        "    try:\n"
+        "        signal.raise_signal(signal.SIGINT)\n"
+        "    except BaseException:\n"
+        "        pass\n" + "load()\n" * (not called)
+    )
+    result = run_main(f"""
+        import threading
+        sys.path.insert(0, {str(tmp_path)!r})
+        import {module}
+        if {called}:
+            {module}.load()
+        threading.Event().wait(60)
+        return 0
+    """)
+    assert (result.returncode, result.stderr) == (130, "")
+
+
+def test_who_insists_is_heard_at_once(tmp_path):
+    (tmp_path / "slow.py").write_text(
+        "import signal, time\n"
+        "for _ in range(2):\n"
+        "    signal.raise_signal(signal.SIGINT)\n"
+        "print('goes on')\n"
+    )
+    result = run_main(f"sys.path.insert(0, {str(tmp_path)!r})\nimport slow")
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
+
+
+def test_an_interrupt_in_a_text_that_is_executed_ends_with_the_code(tmp_path):
+    """Python ends ``-m`` by the signal itself where one has passed ``exec``, as of a dataclass."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import cards_bringup.cli\n"
+        "def main(_arguments):\n"
+        "    exec('import signal; signal.raise_signal(signal.SIGINT)')\n"
+        "cards_bringup.cli.main = main\n"
+    )
+    line = 'export PYTHONPATH="$1:$PYTHONPATH"; shift; exec "$@"'
+    result = shell(line, str(tmp_path), *CARDS, "models")
+    assert (result.returncode, result.stderr) == (130, "")
+
+
+def test_python_is_not_taken_down_with_what_threads_of_pages_use():
+    result = run_main("""
+        import atexit, os
+
+        class Native:
+            def __del__(self):
+                os._exit(9)
+
+        global kept
+        kept = Native()
+        atexit.register(print, "closed")
+        return 3
+    """)
+    assert (result.returncode, result.stdout, result.stderr) == (3, "closed\n", "")
 
 
 def test_ctrl_c_after_the_end_changes_nothing():

@@ -7,15 +7,22 @@ the command has begun.
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a command: Ctrl-C, a wish of another program, a terminal that was closed."""
+
+_DROPPING = ("importlib", "trimesh", "rclpy")
+"""Packages in which an interrupt is lost or becomes another error: trimesh goes on without what it
+cannot import or read, rclpy makes a RuntimeError of one that comes as it converts a message."""
 
 
 class _Output(io.FileIO):
@@ -65,10 +72,67 @@ def interrupts_wait() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
+def raise_interrupt(frame: FrameType | None, lost: FrameType | None = None) -> None:
+    """Raise `KeyboardInterrupt` where it arrives: now, or at the end of what would drop it.
+
+    Args:
+        frame: What a signal has interrupted.
+        lost: The outermost call known to drop exceptions.
+    """
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).partition(".")[0] in _DROPPING:
+            lost = frame
+        frame = frame.f_back
+    if lost is None:
+        raise KeyboardInterrupt
+    ended = False
+
+    def follow(frame: FrameType, event: str, _value: Any) -> None:
+        nonlocal ended
+        if ended:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+        ended = event == "return" and frame is lost
+
+    sys.setprofile(follow)
+
+
+@contextmanager
+def handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle what ends a command: `ENDING`, where ``nohup`` does not keep SIGHUP away."""
+    before = {
+        number: signal.signal(number, handler)
+        for number in ENDING
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+@contextmanager
+def ended_by_signals(*, once: bool) -> Iterator[None]:
+    """Let SIGTERM, and SIGHUP of a terminal that closes, raise `KeyboardInterrupt` as Ctrl-C does.
+
+    Args:
+        once: Ignore all of them after the first: what the command puts back or writes at its end
+            takes no time, and must not be cut short.
+    """
+
+    def interrupt(_number: int, frame: FrameType | None) -> None:
+        if once:
+            for number in ENDING:
+                signal.signal(number, signal.SIG_IGN)
+        raise_interrupt(frame)
+
+    with handled(interrupt):
+        yield
+
+
 class CommandInterrupts:
     """Ctrl-C as KeyboardInterrupt, for the length of a command; knows whether there was one.
-
-    Where Python drops exceptions, in destructors and callbacks, the interrupt is repeated.
 
     Attributes:
         seen: Ctrl-C was pressed.
@@ -76,6 +140,7 @@ class CommandInterrupts:
 
     def __init__(self) -> None:
         self.seen = False
+        self._code: int | None = None
 
     def accept(self) -> None:
         """Deliver pending and later interrupts; a program that ignores Ctrl-C keeps ignoring it.
@@ -83,6 +148,7 @@ class CommandInterrupts:
         Raises:
             KeyboardInterrupt: It was pressed before.
         """
+        atexit.register(self._leave)  # the first one, which Python calls last
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, self._raise)
         sys.unraisablehook = self._dropped
@@ -92,16 +158,22 @@ class CommandInterrupts:
         """Let Ctrl-C end the program at once from now on, with its exit code."""
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(code))
+        self._code = code
 
-    def _raise(self, _number: int, _frame: FrameType | None) -> None:
-        self.seen = True
-        raise KeyboardInterrupt
+    def _leave(self) -> None:
+        """End before Python takes itself down, in which what threads of pages use hangs."""
+        if self._code is not None:
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(OSError, ValueError):
+                    stream.flush()
+            os._exit(self._code)
+
+    def _raise(self, _number: int, frame: FrameType | None) -> None:
+        insists, self.seen = self.seen, True
+        raise_interrupt(None if insists else frame)
 
     def _dropped(self, args: sys.UnraisableHookArgs) -> None:
-        if not issubclass(args.exc_type, KeyboardInterrupt):
+        if issubclass(args.exc_type, KeyboardInterrupt):
+            raise_interrupt(sys._getframe(), sys._getframe())
+        else:
             sys.__unraisablehook__(args)
-            return
-        # not from in here, where it would be dropped again
-        again = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT))
-        again.daemon = True
-        again.start()

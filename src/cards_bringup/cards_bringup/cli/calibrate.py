@@ -11,7 +11,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from cards_bringup.cli.signals import ended_by_signals
+from cards_bringup.bootstrap.process import ended_by_signals
 from cards_bringup.option_types import COUNT, Number, WholeNumber
 
 EXAMPLES = """examples:

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from cards_bringup.bootstrap.process import ended_by_signals
 from cards_bringup.cli import add_output_option
-from cards_bringup.cli.signals import ended_by_signals
 from cards_bringup.option_types import WholeNumber
 
 EXAMPLES = """examples:

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cards_bringup.cli.signals import ended_by_signals
+from cards_bringup.bootstrap.process import ended_by_signals
 from cards_bringup.option_types import POSITIVE, WholeNumber
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Self, TypeAlias
 
+from cards_bringup.bootstrap.process import handled, raise_interrupt
 from cards_bringup.nodes.supervisor import ProcessFailedError
 from cards_bringup.progress import RunProgress
 from cards_core.errors import CardsError
@@ -24,9 +25,6 @@ from cards_core.loop.verdict import EXIT_CODES
 
 _CLOCK_TICK = 0.1
 """By which the time of a file may be before that of the clock, [s]."""
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""What ends a run. SIGHUP comes when its terminal is closed; ``nohup`` keeps it away."""
 
 
 class RunInterrupts:
@@ -48,21 +46,17 @@ class RunInterrupts:
         self._say = say
         self._saving = self._warned = self.given_up = False
         self._stopped: threading.Event | None = None
-        self._old: dict[int, Any] = {}
+        self._handlers = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         """Install the signal handlers; only in the main thread."""
         if threading.current_thread() is threading.main_thread():
-            for number in _SIGNALS:
-                if number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
-                    continue
-                self._old[number] = signal.signal(number, self._handle)
+            self._handlers.enter_context(handled(self._handle))
         return self
 
     def __exit__(self, *_: object) -> None:
         """Restore the previous handlers."""
-        for number, handler in self._old.items():
-            signal.signal(number, handler)
+        self._handlers.close()
 
     def saving(self) -> None:
         """Note that the run is over: from now on results are written."""
@@ -79,7 +73,7 @@ class RunInterrupts:
             self._stopped.set()
         return self._stopped
 
-    def _handle(self, number: int, _frame: FrameType | None) -> None:
+    def _handle(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGHUP:
             _leave_terminal()
         if self._stopped is not None and not self._stopped.is_set():
@@ -89,13 +83,13 @@ class RunInterrupts:
             return
         if not self._saving:
             self._saving = True
-            raise KeyboardInterrupt
-        if not self._warned:
+            raise_interrupt(frame)
+        elif not self._warned:
             self._warned = True
             self._say("writing what was recorded; Ctrl-C once more gives it up")
-            return
-        self.given_up = True
-        raise KeyboardInterrupt
+        else:
+            self.given_up = True
+            raise KeyboardInterrupt
 
 
 def _leave_terminal() -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
-import signal
 import socket
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from types import FrameType
+from collections.abc import Callable
 from typing import Any, Self
 
 from cards_core.errors import CardsError
@@ -111,9 +107,8 @@ class RosListener(ABC):
         """Create the subscriptions of ``_node``."""
 
     def _spin(self, seconds: float) -> None:
-        """Process one message, waiting for it at most so long, [s]; defer Ctrl-C until then."""
-        with _interrupts_deferred():
-            self._executor.spin_once(timeout_sec=seconds)
+        """Process one message, waiting for it at most so long, [s]; Ctrl-C of a command waits."""
+        self._executor.spin_once(timeout_sec=seconds)
 
     def __enter__(self) -> Self:
         """Join the ROS network. Raises `CardsError` where this machine has no loopback."""
@@ -141,28 +136,3 @@ class RosListener(ABC):
         self._executor.shutdown()
         self._node.destroy_node()
         self._context.try_shutdown()
-
-
-@contextlib.contextmanager
-def _interrupts_deferred() -> Iterator[None]:
-    """Defer Ctrl-C until the end of the block.
-
-    Python raises KeyboardInterrupt at any point; raised while rclpy converts a message, it becomes
-    a RuntimeError, and a run that the user stopped would look like one that crashed.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are the main thread's
-        return
-    pressed = False
-
-    def remember(_number: int, _frame: FrameType | None) -> None:
-        nonlocal pressed
-        pressed = True
-
-    before = signal.signal(signal.SIGINT, remember)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if pressed:
-            signal.raise_signal(signal.SIGINT)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
+import types
 
 import numpy as np
 import pytest
 
+from cards_bringup.bootstrap.process import ended_by_signals
 from cards_bringup.hil import options, results
 from cards_bringup.hil.run import BridgeStatus, DiagnosticsListener
 from cards_bringup.nodes.plan import make_plan
@@ -240,17 +241,17 @@ def test_only_errors_that_last_are_complaints(monkeypatch):
 
 def test_ctrl_c_inside_ros_counts_when_ros_is_done():
     """Inside rclpy's conversions it would become a RuntimeError, and the run a crash."""
-    done = []
-
-    class Executor:
-        def spin_once(self, timeout_sec):
-            signal.raise_signal(signal.SIGINT)
-            done.append(timeout_sec)
-
+    program = (
+        "import signal\n"
+        "done = []\n"
+        "def spin_once(timeout_sec):\n"
+        "    signal.raise_signal(signal.SIGINT)\n"
+        "    done.append(timeout_sec)\n"
+    )
+    executor = types.ModuleType("rclpy.executors")
+    exec(program, vars(executor))
     guest = DiagnosticsListener()
-    guest._executor = Executor()
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):
+    guest._executor = executor
+    with ended_by_signals(once=False), pytest.raises(KeyboardInterrupt):
         guest._spin(0.1)
-    assert done == [0.1]
-    assert signal.getsignal(signal.SIGINT) is before
+    assert executor.done == [0.1]

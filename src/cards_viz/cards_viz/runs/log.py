@@ -282,6 +282,11 @@ def _table(arrays: Mapping[str, Any], names: list[str], source: str) -> dict[str
         ndim = 1 if name in _COLUMNS else 2
         if values.ndim != ndim:
             raise RunLogError(source, f"'{name}' has shape {values.shape}", f"{ndim} dimensions")
+        rows = len(out.get("time", values))
+        if len(values) != rows:  # before the copies, which may be of gigabytes
+            raise RunLogError(
+                source, f"'{name}' has {len(values)} rows, 'time' has {rows}", "as many as 'time'"
+            )
         if name == "status":
             # logs may hold it as a float; a step without a status counts as the worst
             values = np.nan_to_num(values.astype(float), nan=float(ControlStatus.INVALID_STATE))
@@ -291,11 +296,6 @@ def _table(arrays: Mapping[str, Any], names: list[str], source: str) -> dict[str
     rows = len(out["time"])
     if rows == 0:
         raise RunLogError(source, "holds no rows", "at least one step")
-    for name, values in out.items():
-        if len(values) != rows:
-            raise RunLogError(
-                source, f"'{name}' has {len(values)} rows, 'time' has {rows}", "as many as 'time'"
-            )
     time = out["time"]
     if not np.all(np.isfinite(time)) or np.any(np.diff(time) <= 0.0):
         steps = np.diff(time)

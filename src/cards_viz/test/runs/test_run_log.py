@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -106,6 +108,15 @@ def test_arrays_that_contradict_each_other(arrays, change, text):
     table = {name: values for name, values in table.items() if values is not None}
     with pytest.raises(RunLogError, match=text):
         SimulatorLog.from_arrays(table)
+
+
+def test_gigabytes_of_rows_are_not_copied_to_be_refused(arrays):
+    status = np.zeros(1_000_000)
+    tracemalloc.start()
+    with pytest.raises(RunLogError, match="'status' has 1000000 rows, 'time' has 20"):
+        ControllerLog.from_arrays({**arrays[1], "status": status})
+    assert tracemalloc.get_traced_memory()[1] < status.nbytes
+    tracemalloc.stop()
 
 
 def test_empty_log(arrays):
