@@ -229,6 +229,16 @@ def test_python_is_not_taken_down_with_what_threads_of_pages_use():
     assert (result.returncode, result.stdout, result.stderr) == (3, "closed\n", "")
 
 
+def test_libraries_say_nothing_after_ctrl_c():
+    result = run_main("""
+        import atexit
+        print("begins")
+        atexit.register(print, "(viser) Server stopped")
+        signal.raise_signal(signal.SIGINT)
+    """)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "begins\n", "")
+
+
 def test_ctrl_c_after_the_end_changes_nothing():
     result = run_main("""
         import atexit
