@@ -194,7 +194,7 @@ def test_an_unknown_surface_of_geodesics():
     with pytest.raises(UnknownNameError, match="'ConeSurface'.*" + known):
         reference_ellipsoid(ConeSurface())
     with pytest.raises(UnknownNameError, match="'ConeSurface'.*" + known):
-        contact_guesses(ConeSurface(), -X, X, None, False)
+        contact_guesses(ConeSurface(), -X, X, None)
 
 
 @pytest.mark.parametrize(

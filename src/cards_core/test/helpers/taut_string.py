@@ -10,6 +10,10 @@ import numpy as np
 from cards_core.robot.elements import Cylinder, Ellipsoid, Sphere, Torus
 
 
+class ClosedTorus(Torus):
+    """Convex hull of a torus."""
+
+
 def _level(shape, x):
     """Return a function that is negative inside, and its gradient."""
     match shape:
@@ -20,6 +24,11 @@ def _level(shape, x):
         case Cylinder():
             flat = x * [1.0, 1.0, 0.0]
             return (flat**2).sum(-1) - shape.radius**2, 2 * flat
+        case ClosedTorus():
+            flat = x * [1.0, 1.0, 0.0]
+            distance = np.maximum(np.linalg.norm(flat, axis=-1, keepdims=True), 1e-12)
+            out = x - np.minimum(shape.radius / distance, 1.0) * flat
+            return (out**2).sum(-1) - shape.tube_radius**2, 2 * out
         case Torus():
             flat = x * [1.0, 1.0, 0.0]
             distance = np.linalg.norm(flat, axis=-1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Random arms whose muscle wraps on a side: cusps, flicker and L along motions.
+"""Random arms whose muscle wraps on a side: cusps, jumps and L along motions.
 
 An arm is a hinge with a muscle from the world over its surfaces, all with a side, to the link.
 ``python wrap_ensemble.py 5000`` moves so many arms, a quarter of each kind, through 200 steps and
@@ -14,9 +14,20 @@ from dataclasses import dataclass
 import numpy as np
 from geodesic_cases import geometry
 
+from cards_core.paths.wrapping.chains import is_minimum
 from cards_core.paths.wrapping.closed_forms import cylinder_contact
+from cards_core.paths.wrapping.contact_guesses import (
+    asks_for_longer_arc,
+    contact_guesses,
+    one_way,
+    outside,
+    passes_side,
+    reference_ellipsoid,
+)
 from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
-from cards_core.robot.elements import Link, Muscle, ViaPoint, Wrap, WrapSurface
+from cards_core.paths.wrapping.path_newton import Placed, solve_path, start_towards
+from cards_core.paths.wrapping.surfaces import CylinderSurface, EllipsoidSurface, TorusSurface
+from cards_core.robot.elements import Cylinder, Link, Muscle, Torus, ViaPoint, Wrap, WrapSurface
 from cards_core.robot.model import Robot
 from cards_core.spatial import Pose, axis_rotation
 
@@ -158,10 +169,9 @@ class Study:
         poses, touched, lost: Numbers of poses.
         cusps: Poses with a cusp.
         wrong: Poses, off jumps, at which L is not dl/dq to 1e-6.
-        jumps: Numbers of steps in which l or L jumps, and of those in which no contact changes
-            its way round or ends, none is lost and no end gets inside: without a named reason.
-        flicker: Number of jumps of l by more than 0.1 mm that are undone within 20 steps.
-        flickering: In how many arms.
+        jumps: Number of steps in which l or L jumps.
+        unnamed: Of those, in which the path before goes on to be a better one than that after, or
+            the other way round: not because one of them ends or the other gets better.
     """
 
     poses: int
@@ -171,19 +181,119 @@ class Study:
     wrong: int
     jumps: int
     unnamed: int
-    flicker: int
-    flickering: int
 
 
-def _sides(arms):
-    """Direction from the straight line to the middle of each arc, or 0 if free, (n, k, 3)."""
-    rows = arms.rows
-    middle = 0.5 * (rows[:, :, :3] + rows[:, :, 3:6]) - arms.p[:, None]
-    line = arms.q - arms.p
-    line = (line / np.linalg.norm(line, axis=1, keepdims=True))[:, None]
-    off = middle - (middle * line).sum(2, keepdims=True) * line
-    off /= np.maximum(np.linalg.norm(off, axis=2, keepdims=True), 1e-12)
-    return off * (rows[:, :, 6:7] > 0.0)
+def _surface(shape):
+    match shape:
+        case Torus():
+            return TorusSurface(shape.radius, shape.tube_radius, closed=True)
+        case Cylinder():
+            return CylinderSurface(shape.radius, shape.length)
+    return EllipsoidSurface(shape.radii)
+
+
+class _Path:
+    """The path over the surfaces that a row of `Ensemble` touches, solved at its own pose.
+
+    Attributes:
+        found: Whether it solves the equations of a path near the row.
+        rank: How many surfaces it passes on the side asked for, and how many as a minimum.
+        length: [m].
+        longer: For all surfaces, whether an end is inside, and whether the side point asks for
+            the long way round.
+        blocked: For all surfaces, whether the path between its neighbours cannot be straight.
+    """
+
+    def __init__(self, arm, rows, q):
+        touched = rows[:, 6] > 0.0
+        placed = [
+            Placed(_surface(shape), pose.rotation, pose.translation - arm.p)
+            for shape, pose, _ in arm.wraps
+        ]
+        sides = [pose.inverse().apply(side) for _, pose, side in arm.wraps]
+        q, before, starts = q - arm.p, np.zeros(3), []
+        for on, row, at in zip(touched, rows, placed, strict=True):
+            if on:
+                start = start_towards(
+                    at.surface, at.inward(row[:3] - arm.p), row[6], at.inward(before)
+                )
+                starts.append(start)
+                before = row[3:6] - arm.p
+        used = [at for at, on in zip(placed, touched, strict=True) if on]
+        arcs, solved = solve_path(np.zeros(3), q, used, starts) if starts else ([], True)
+        self.found = solved and all(
+            arc.length > 0.0 and math.dist(arc.start, start.point) < 0.02 * at.surface.size
+            for arc, start, at in zip(arcs, starts, used, strict=True)
+        )
+        points = [np.zeros(3), q]
+        for at, arc in zip(used, arcs, strict=True):
+            points[-1:-1] = at.outward(arc.start), at.outward(arc.end)
+        self.length = sum(map(math.dist, points[::2], points[1::2])) + sum(a.length for a in arcs)
+        self.rank, self.longer, self.blocked, k = [0, 0], [], [], 1
+        for at, side, on in zip(placed, sides, touched, strict=True):
+            ends = at.inward(points[k - 1]), at.inward(points[k + 2 if on else k])
+            if on and not one_way(at.surface):
+                arc = arcs[(k - 1) // 2]
+                self.rank[0] += passes_side(at.surface, ends, (arc.start, arc.end), side)
+                self.rank[1] += is_minimum(*ends, arc) and arc.angle < math.pi
+            else:
+                self.rank[0], self.rank[1] = self.rank[0] + 1, self.rank[1] + 1
+            spherical = [reference_ellipsoid(at.surface).to_sphere(x) for x in (*ends, side)]
+            spherical[:2] = map(outside, spherical[:2])
+            if isinstance(at.surface, CylinderSurface):
+                spherical = [x * [1.0, 1.0, 0.0] for x in spherical]
+            self.blocked.append(bool(contact_guesses(at.surface, *ends, side)))
+            inside = any(at.surface.height(x) < 0.0 for x in ends)
+            self.longer.append((inside, asks_for_longer_arc(*spherical)))
+            k += 2 * on
+
+    def better_than(self, other):
+        """Return whether this is the path to take at a pose that both are solutions of."""
+        if not self.found or self.rank != other.rank:
+            return self.found and self.rank > other.rank
+        return self.length < other.length - 1e-7
+
+
+def _unnamed(arms, i, low, high):
+    """Return whether the jump between two poses a hair apart has no reason."""
+    arm = arms.arms[i]
+    (rows_low, q_low), (rows_high, q_high) = low, high
+    before, after = _Path(arm, rows_low, q_low), _Path(arm, rows_high, q_high)
+    if ((rows_low[:, 6] > 0.0) != (rows_high[:, 6] > 0.0)).any():
+        # or the line gets free, or not, on the side that the path does not pass
+        return before.longer == after.longer and before.blocked == after.blocked
+    goes_on, came_from = _Path(arm, rows_low, q_high), _Path(arm, rows_high, q_low)
+    return goes_on.better_than(after) or came_from.better_than(before)
+
+
+def _count_unnamed(arms, jumps, angles):
+    """Narrow all jumps, (step, arm), down to 1e-5 rad and count those without a reason."""
+    count, left = 0, list(zip(*np.nonzero(jumps), strict=True))
+    while left:
+        now = {i: k for k, i in reversed(left)}  # one jump of each arm at a time
+        left = [(k, i) for k, i in left if now[i] != k]
+        index = np.array(list(now))
+        low, high = np.zeros(len(arms.arms)), np.zeros(len(arms.arms))
+        low[index], high[index] = angles[list(now.values())], angles[[k + 1 for k in now.values()]]
+        (l_low, r_low), (l_high, r_high) = arms(low), arms(high)
+        for _ in range(9):
+            middle = 0.5 * (low + high)
+            length, rate = arms(middle)
+            off_low = np.abs(length - l_low - r_low * (middle - low)) + 0.01 * np.abs(rate - r_low)
+            off_high = np.abs(l_high - length - r_high * (high - middle))
+            off_high += 0.01 * np.abs(rate - r_high)
+            up = off_low < off_high
+            low, high = np.where(up, middle, low), np.where(up, high, middle)
+            l_low, r_low = np.where(up, length, l_low), np.where(up, rate, r_low)
+            l_high, r_high = np.where(up, l_high, length), np.where(up, r_high, rate)
+        ends = []
+        for at in (low, high):
+            arms(at)
+            ends.append((arms.rows.copy(), arms.q.copy(), arms.lost().copy()))
+        for i in index:
+            if not (ends[0][2][i] or ends[1][2][i]):
+                count += _unnamed(arms, i, *((rows[i], q[i]) for rows, q, _ in ends))
+    return count
 
 
 def study(kind, count, seed=0, steps=STEPS):
@@ -191,7 +301,7 @@ def study(kind, count, seed=0, steps=STEPS):
     arms = Ensemble(kind, count, seed)
     angles = np.linspace(-SWING, SWING, steps + 1)
     step = angles[1] - angles[0]
-    lengths, rates, slopes, lost, sides, cusps = [], [], [], [], [], 0
+    lengths, rates, slopes, lost, touched, cusps = [], [], [], [], 0, 0
     for k, angle in enumerate(angles):
         near = [arms(np.full(count, angle + d))[0] for d in (-DIFFERENCE, DIFFERENCE)]
         slopes.append((near[1] - near[0]) / (2 * DIFFERENCE))
@@ -199,17 +309,15 @@ def study(kind, count, seed=0, steps=STEPS):
         lengths.append(length)
         rates.append(rate)
         lost.append(arms.lost())
-        sides.append(_sides(arms))
+        touched += int((arms.rows[:, :, 6] > 0.0).any(1).sum())
         if k % 4 == 0 and not arms.closed:
             cusps += int((arms.cusps() & ~lost[-1]).sum())
     lengths, rates, slopes, lost = map(np.array, (lengths, rates, slopes, lost))
-    sides = np.array(sides)
     change = np.diff(lengths, axis=0) - 0.5 * step * (rates[1:] + rates[:-1])
     # lift-off has a corner of L: at most its change times a quarter of the step
     jumped = np.abs(change) > 1e-5 + 0.25 * step * np.abs(np.diff(rates, axis=0))
     jumped |= np.abs(np.diff(rates, axis=0)) > 0.02
     known = lost[1:] | lost[:-1]
-    turned = (sides[1:] * sides[:-1]).sum(3).min(2) < 0.5
     wrong = np.abs(slopes - rates) > 1e-6
     beside = np.zeros_like(lost)
     beside[1:] |= jumped
@@ -218,24 +326,14 @@ def study(kind, count, seed=0, steps=STEPS):
         arms,
         Study(
             lengths.size,
-            int((sides != 0).any((2, 3)).sum()),
+            touched,
             int(lost.sum()),
             cusps,
             int((wrong & ~lost & ~beside).sum()),
             int((jumped & ~known).sum()),
-            int((jumped & ~known & ~turned).sum()),
-            *_flicker(np.where(jumped & ~known & (np.abs(change) > 1e-4), change, 0.0)),
+            0 if arms.closed else _count_unnamed(arms, jumped & ~known, angles),
         ),
     )
-
-
-def _flicker(change):
-    """Return how often a change is undone within 20 steps, and in how many arms."""
-    found = np.zeros(change.shape, bool)
-    for k in range(1, 21):
-        pair = change[:-k] * change[k:] < 0.0
-        found[:-k] |= pair & (np.abs(change[:-k] + change[k:]) < 0.5 * np.abs(change[:-k]))
-    return int(found.sum()), int(found.any(0).sum())
 
 
 if __name__ == "__main__":

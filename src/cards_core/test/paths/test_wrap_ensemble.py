@@ -38,7 +38,8 @@ def test_no_path_that_was_found_has_a_cusp(kind):
         lost = arms.paths.lost_muscles
         assert lost.sum() == arms.paths.failures - before
         assert not (arms.cusps() & ~lost).any()
-    assert arms.paths.failures < 20
+    # surfaces in a row have poses without a path on all sides
+    assert arms.paths.failures <= (10 if kind == "chain" else 0)
 
 
 @pytest.mark.parametrize("kind", ["ellipsoid", "torus", "chain"])
@@ -53,9 +54,8 @@ def test_the_path_follows_from_the_pose_alone(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_arms_along_motions(kind):
-    """``helpers/wrap_ensemble.py`` moves thousands; tori have jumps without a named reason."""
+    """``helpers/wrap_ensemble.py`` moves thousands; in a row jumps without a reason are left."""
     _, found = study(kind, 12, seed=1, steps=100)
     assert found.touched > 0.3 * found.poses
-    assert found.cusps == found.wrong == 0
-    if kind in ("ellipsoid", "cylinder"):
-        assert found.lost == found.flicker == 0
+    assert found.cusps == found.wrong == found.lost == 0
+    assert found.unnamed == 0 or kind == "chain"

@@ -15,6 +15,7 @@ SURFACES = {
     "ellipsoid": EllipsoidSurface([0.12, 0.08, 0.1]),
     "cylinder": CylinderSurface(0.07),
     "torus": TorusSurface(0.15, 0.05),
+    "closed torus": TorusSurface(0.15, 0.05, closed=True),
     "hull": smooth_hull(BOX),
 }
 
@@ -58,7 +59,7 @@ def test_geodesic_stays_on_the_surface_and_does_not_turn_in_it(name):
         normals = np.array([surface.normal(p) for p in points[1:-1]])
         sideways = second - np.einsum("ij,ij->i", second, normals)[:, None] * normals
         # what remains is of third order in the spacing
-        assert np.abs(sideways).max() < 2e-2 * np.abs(second).max()
+        assert np.abs(sideways).max() < 2e-2 * np.abs(second).max() + 1e-16  # flat discs
         chords = np.linalg.norm(np.diff(points, axis=0), axis=1).sum()
         assert chords == pytest.approx(0.1, rel=1e-3)
 

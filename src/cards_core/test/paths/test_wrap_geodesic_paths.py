@@ -20,9 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cards_core.errors import DescriptionError
+from cards_core.paths.wrapping.chains import from_guess, is_minimum, path_length
 from cards_core.paths.wrapping.closed_forms import sphere_contact
 from cards_core.paths.wrapping.geodesic_paths import GeodesicPaths
 from cards_core.paths.wrapping.path_newton import Placed, solve_path, start_towards
+from cards_core.paths.wrapping.shooting import shoot
 from cards_core.paths.wrapping.surfaces import EllipsoidSurface, TorusSurface
 from cards_core.robot.elements import Cylinder, Ellipsoid, Muscle, Sphere, Torus, Wrap
 from cards_core.robot.model import Robot
@@ -101,7 +103,18 @@ def test_random_paths_are_as_long_as_in_opensim(case):
     rows, length, paths = solved(oracle_robot(case))
     assert paths.failures == 0
     assert np.all(rows[:, 6] > 0.01)
-    assert length == pytest.approx(case[3], abs=1e-9)
+    p, q, ((kind, size, _, _, hint), *others), expected = case
+    if kind == "torus" and not others and math.hypot(*hint[:2]) > size[0]:
+        # around a torus OpenSim's may be a saddle: then it is among all paths, and not ours
+        surface, ends = TorusSurface(*size, closed=True), (np.array(p), np.array(q))
+        here = Placed(surface, np.eye(3), np.zeros(3))
+        found = [from_guess(here, guess, *ends)[0] for guess in shoot(surface, *ends)]
+        theirs = min(found, key=lambda path: abs(path_length(*ends, path) - expected))
+        assert path_length(*ends, theirs) == pytest.approx(expected, abs=1e-9)
+        assert is_minimum(*ends, theirs) == (length > expected - 1e-9)
+        if not is_minimum(*ends, theirs):
+            return
+    assert length == pytest.approx(expected, abs=1e-9)
 
 
 def test_live_against_opensim():
@@ -333,7 +346,9 @@ def test_never_nan(anything, q, s, turn):
 _COMPILED: dict[str, GeodesicPaths] = {}
 
 
-@pytest.mark.parametrize("surface", [EllipsoidSurface([0.1, 0.08, 0.04]), TorusSurface(0.1, 0.04)])
+@pytest.mark.parametrize(
+    "surface", [EllipsoidSurface([0.1, 0.08, 0.04]), TorusSurface(0.1, 0.04, closed=True)]
+)
 def test_path_ends_on_the_surface(surface):
     shape = (
         ellipsoid(0.1, 0.08, 0.04) if isinstance(surface, EllipsoidSurface) else Torus(0.1, 0.04)
@@ -343,8 +358,6 @@ def test_path_ends_on_the_surface(surface):
         p = surface.project(np.array([0.1, 0.05, 0.03]) * rng.normal(size=3))
         n = surface.normal(p)
         q = p + 0.2 * n
-        if surface.cover(p) < -1e-12:  # in the hole
-            continue
         rows, length, _ = solved(path_robot(p, [(shape, Pose(), {})], q))
         assert np.all(np.isfinite(rows))
         assert length == pytest.approx(0.2, abs=1e-6)

@@ -76,7 +76,7 @@ class Ident:
 
 
 _LIMITS_TIMEOUT = 0.5  # [s] for an answer to limits
-_SETTING_TIMEOUT = 0.2  # [s] for an answer to a parameter
+_SETTING_TIMEOUT, _SETTING_TRIES = 0.2, 10  # [s] for an answer to a parameter; a host may be busy
 _DUPLICATE_WAIT = 0.02  # [s] in which a second board with the same address would answer, too
 # limits read back differ by the rounding of the protocol only
 _TOLERANCES = dict.fromkeys(NAMES, 0.06) | dict.fromkeys(("length_min", "length_max"), 1e-6)
@@ -287,7 +287,7 @@ class Handshake:
 
     def _tell(self, parameter: ParameterId, index: int, value: float) -> None:
         told = {"id": int(parameter), "index": index, "value": round(value / parameter.scale)}
-        self._transport.request("PARAM_SET", told, timeout=_SETTING_TIMEOUT)
+        self._transport.request("PARAM_SET", told, timeout=_SETTING_TIMEOUT, tries=_SETTING_TRIES)
 
     def _limits_error(self, error: RequestError) -> BoardError:
         names = self._layout.muscles

@@ -1,12 +1,13 @@
 """The path between two fixed points over one surface or several in a row.
 
-One surface: `contact_guesses` says whether it is touched and where about; Newton's method does the
-rest. Several: starting from the straight line, the contact of every surface in turn is guessed
-between those of its neighbours, until the guesses settle. From there, or from the last solution,
-Newton's method solves all touched surfaces at once; one whose arc gets negative is dropped, one
-that a straight piece runs into is added, until neither happens. The last solution is only used
-while it follows these guesses: what is found depends on where the surfaces are, not on how they
-came there.
+One surface: `contact_guesses` says whether it is touched and where about. Where only one guess may
+lead to the shortest path, Newton's method solves it; else `shoot` finds all paths, and the best
+is taken: on the side asked for, a minimum, the shortest. Several: starting from the straight line,
+every surface in turn finds its contact between those of its neighbours, until they settle. From
+there Newton's method solves all touched surfaces at once; one whose arc gets negative is dropped,
+one that a straight piece runs into is added, until neither happens. Then single surfaces take
+other ways while that makes the whole path better. What is found depends on where the surfaces are,
+not on how they came there.
 """
 
 from __future__ import annotations
@@ -20,24 +21,26 @@ import numpy as np
 from cards_core.paths.wrapping.contact_guesses import (
     Guess,
     contact_guesses,
-    is_ring,
     lies_inside,
     lifted,
+    one_way,
     passes_side,
     same_branch,
 )
 from cards_core.paths.wrapping.geodesic import Geodesic, trace
+from cards_core.paths.wrapping.mesh import HullSurface
 from cards_core.paths.wrapping.path_newton import (
     Placed,
     Start,
     solve_path,
     start_towards,
 )
-from cards_core.paths.wrapping.surfaces import Surface, TorusSurface
+from cards_core.paths.wrapping.shooting import shoot
+from cards_core.paths.wrapping.surfaces import Surface
 from cards_core.typing import Vector3
 
-SWEEPS = 30
-"""Most rounds over the surfaces of a chain."""
+SWEEPS, MOST_SWEEPS = 30, 6
+"""Most rounds over the surfaces of a chain, before Newton's method is tried, and how often."""
 
 SWEEP_TOLERANCE = 1e-2
 """Movement of the contacts, relative to their surface's size, at which a sweep has settled."""
@@ -48,9 +51,8 @@ ROUNDS = 12
 SMALLEST_STRIDE = 1e-3
 """Of the continuation from a guessed path, whose ends fit the guess, to the wanted ends."""
 
-WANTED, LAST_RESORT = 4, 2
-"""Levels of paths over one surface: 3 for the side asked for and 1 for a minimum, added; a saddle
-that a guess for minima led to is taken where there is nothing else on that side."""
+WANTED = 4
+"""Level of a path over one surface that is a minimum on the side asked for."""
 
 
 @dataclass(eq=False)
@@ -60,23 +62,15 @@ class Obstacle:
     Attributes:
         placed: The surface; its pose changes with every call.
         side: In surface coordinates, shape (3,), [m], or None.
-        inside: Whether the path goes through it.
     """
 
     placed: Placed
     side: Vector3 | None
-    inside: bool
 
     @property
     def surface(self) -> Surface:
         """The surface in its own frame."""
         return self.placed.surface
-
-    @property
-    def ambiguous(self) -> bool:
-        """Around a torus on a side: geodesics of one branch differ, the guess alone decides."""
-        around = isinstance(self.surface, TorusSurface) and self.side is not None
-        return around and not is_ring(self.surface, self.side, self.inside)
 
 
 class Chain:
@@ -113,81 +107,99 @@ class Chain:
         if len(self.obstacles) == 1:
             self.contacts[0], found = self._single(0, p, q)
             return found
-        first_guesses = self._first_guesses(p, q)
-        if any(self.contacts) and self._settle(p, q) and self._follows(first_guesses, p, q):
-            return True
         self.reset()
-        for i, guess in enumerate(first_guesses):
-            if guess is not None:
-                surface = self.obstacles[i].surface
-                before = self.obstacles[i].placed.inward(self._neighbours(i, p, q)[0])
-                start = start_towards(surface, guess.start, guess.length, before)
-                self.contacts[i] = trace(surface, start.point, start.tangent, start.length)
-        if self._settle(p, q):
-            return True
-        self.reset()
-        self._sweep(p, q)
-        return self._settle(p, q)
+        for k in range(MOST_SWEEPS):
+            # surfaces that answer one another may go round in circles, and then keep to their ways
+            self._sweep(p, q, keep=k > 0)
+            swept = list(self.contacts)
+            if self._settle(p, q):
+                self._improve(p, q)
+                return True
+            self.contacts = swept
+        return False
 
     # one surface -----------------------------------------------------------------------------
 
-    def _single(self, index: int, p: Vector3, q: Vector3) -> tuple[Geodesic | None, bool]:
-        """Return the contact of one surface between p and q, and whether it is a solution."""
+    def _single(
+        self, index: int, p: Vector3, q: Vector3, *, keep: bool = False
+    ) -> tuple[Geodesic | None, bool]:
+        """Return the contact of one surface between p and q, and whether it is a solution.
+
+        Args:
+            index: Of the surface.
+            p: Start of the path.
+            q: End of the path.
+            keep: On the way of the last solution while that is a minimum.
+        """
         obstacle = self.obstacles[index]
         placed, surface = obstacle.placed, obstacle.surface
         p, q = placed.inward(p), placed.inward(q)
-        guesses = contact_guesses(surface, p, q, obstacle.side, obstacle.inside)
-        start, self._warm_start[index] = self._warm_start[index], None
+        guesses = contact_guesses(surface, p, q, obstacle.side)
+        known, self._warm_start[index] = self._warm_start[index], None
         if not guesses:
             return None, True
         p, q = lifted(surface, p), lifted(surface, q)
         here = Placed(surface, np.eye(3), np.zeros(3))
-        ring = is_ring(surface, obstacle.side, obstacle.inside)
-        best: tuple[tuple[int, float], Geodesic] | None = None
-        only_way = len(guesses) == 1 or guesses[1].minimum_only
-        # where a primary guess leads to a saddle there is a minimum on either side of it
-        enough = sum(guess.primary for guess in guesses)
-        for k, guess in enumerate(guesses):
-            level = -1 if best is None else best[0][0]
-            if (level == WANTED and k >= enough) or (guess.off_side and level >= LAST_RESORT):
-                break
-            geodesic, solved = None, False
-            known = None if guess.minimum_only or obstacle.ambiguous else start
-            if known is not None and same_branch(surface, p, ring, known.point, guess.start):
-                (geodesic,), solved = solve_path(p, q, [here], [known])
-                solved = solved and same_branch(surface, p, ring, geodesic.start, guess.start)
-            if not solved:
-                geodesic, solved = from_guess(here, guess, p, q)
-            if not solved or geodesic is None:
-                continue
-            if only_way and not guess.minimum_only and geodesic.length <= 0.0:
+        alone, best = one_way(surface), None
+        if keep and known is not None:
+            (geodesic,), solved = solve_path(p, q, [here], [known])
+            if solved and geodesic.length > 0.0:
+                stable = alone or self._rank(obstacle, geodesic, p, q)[0] % 3
+                best = geodesic if stable else None
+        else:
+            primary = [guess for guess in guesses if guess.primary]
+            # shooting at a mesh takes too long where each guess leads to a minimum
+            several = isinstance(surface, HullSurface)
+            found = [
+                self._first(here, guess, known, p, q)
+                for guess in primary
+                if several or len(primary) == 1
+            ]
+            if len(guesses) == len(found) == 1 and found[0][1] and found[0][0].length <= 0.0:
                 return None, True
-            stable = len(guesses) == 1 or is_minimum(p, q, geodesic)
-            if guess.primary and not stable:
-                enough += 2
-            contact = geodesic.start, geodesic.end
-            on_side = (
-                len(guesses) == 1
-                or obstacle.side is None
-                or passes_side(surface, (p, q), contact, obstacle.side)
-            )
-            if geodesic.length <= 0.0:
-                continue
-            level = 3 * on_side + stable
-            if guess.minimum_only:
-                # a winding of more than half a turn can have two conjugate points, and look stable
-                if not on_side or geodesic.angle > math.pi:
-                    continue
-                level = level if stable else LAST_RESORT
-            rank = level, -path_length(p, q, geodesic)
-            if best is None or rank > best[0]:
-                best = rank, geodesic
+            paths = [path for path, solved in found if solved and path.length > 0.0]
+            ranks = [self._rank(obstacle, path, p, q) for path in paths]
+            good = [rank for rank in ranks if alone or rank[0] == WANTED]
+            best = paths[ranks.index(max(good))] if good else None
+        if best is None and not alone:
+            best = self._best(obstacle, here, shoot(surface, p, q), p, q)
+        if best is None:
+            best = self._best(obstacle, here, guesses, p, q)
         if best is None:
             fallback = start_towards(surface, guesses[0].start, guesses[0].length, p)
             return trace(surface, fallback.point, fallback.tangent, fallback.length), False
-        geodesic = best[1]
-        self._warm_start[index] = Start(geodesic.start, geodesic.start_tangent, geodesic.length)
-        return geodesic, True
+        self._warm_start[index] = Start(best.start, best.start_tangent, best.length)
+        return best, True
+
+    @staticmethod
+    def _first(
+        here: Placed, guess: Guess, known: Start | None, p: Vector3, q: Vector3
+    ) -> tuple[Geodesic, bool]:
+        """Solve from the last solution if it is on the branch of a guess, else from the guess."""
+        if known is not None and same_branch(here.surface, p, known.point, guess.start):
+            (geodesic,), solved = solve_path(p, q, [here], [known])
+            if solved and same_branch(here.surface, p, geodesic.start, guess.start):
+                return geodesic, True
+        return from_guess(here, guess, p, q)
+
+    def _best(
+        self, obstacle: Obstacle, here: Placed, guesses: Sequence[Guess], p: Vector3, q: Vector3
+    ) -> Geodesic | None:
+        """Return the first of the paths that guesses lead to, by `_rank`."""
+        found = [from_guess(here, guess, p, q) for guess in guesses]
+        paths = [geodesic for geodesic, solved in found if solved and geodesic.length > 0.0]
+        return max(paths, key=lambda path: self._rank(obstacle, path, p, q), default=None)
+
+    @staticmethod
+    def _rank(obstacle: Obstacle, geodesic: Geodesic, p: Vector3, q: Vector3) -> tuple[int, float]:
+        """Order of paths: those on the side asked for, minima, the shortest."""
+        # a winding of more than half a turn can have two conjugate points, and look stable
+        stable = is_minimum(p, q, geodesic) and geodesic.angle < math.pi
+        contact = geodesic.start, geodesic.end
+        on_side = obstacle.side is None or passes_side(
+            obstacle.surface, (p, q), contact, obstacle.side
+        )
+        return 3 * on_side + stable, -path_length(p, q, geodesic)
 
     # several ---------------------------------------------------------------------------------
 
@@ -204,16 +216,16 @@ class Chain:
                 break
         return before, after
 
-    def _sweep(self, p: Vector3, q: Vector3) -> None:
+    def _sweep(self, p: Vector3, q: Vector3, *, keep: bool) -> None:
         """Let every surface in turn find its contact between its neighbours'."""
         for _ in range(SWEEPS):
             movement = 0.0
             for i, obstacle in enumerate(self.obstacles):
                 old = self.contacts[i]
-                new, _ = self._single(i, *self._neighbours(i, p, q))
+                new, _ = self._single(i, *self._neighbours(i, p, q), keep=keep)
                 self.contacts[i] = new
                 movement = max(movement, _moved(old, new) / obstacle.surface.size)
-            if movement < SWEEP_TOLERANCE:
+            if movement < (0.0 if keep else SWEEP_TOLERANCE):
                 break
 
     def _settle(self, p: Vector3, q: Vector3) -> bool:
@@ -238,6 +250,60 @@ class Chain:
                 return True
         return False
 
+    def _improve(self, p: Vector3, q: Vector3) -> None:
+        """Take another way over one surface while that makes the whole path better."""
+        for _ in range(ROUNDS):
+            current = best = list(self.contacts)
+            rank = self._whole_rank(p, q)
+            for i, contact in enumerate(current):
+                for guess in self._other_ways(i, p, q):
+                    here = Placed(self.obstacles[i].surface, np.eye(3), np.zeros(3))
+                    ends = map(self.obstacles[i].placed.inward, self._neighbours(i, p, q))
+                    found, solved = from_guess(here, guess, *ends)
+                    if not solved or found.length <= 0.0:
+                        continue
+                    if _moved(contact, found) < 1e-6 * here.surface.size:
+                        continue
+                    self.contacts[i] = found
+                    if self._settle(p, q):
+                        tried = self._whole_rank(p, q)
+                        if tried > (rank[0], rank[1] + 1e-9 * abs(rank[1])):
+                            best, rank = list(self.contacts), tried
+                    self.contacts = list(current)
+            self.contacts = best
+            if best is current:
+                return
+
+    def _other_ways(self, index: int, p: Vector3, q: Vector3) -> list[Guess]:
+        """Return all paths over a surface, none where its only guess leads to that it has."""
+        obstacle, contact = self.obstacles[index], self.contacts[index]
+        if contact is None or one_way(obstacle.surface):
+            return []
+        before, after = map(obstacle.placed.inward, self._neighbours(index, p, q))
+        guesses = contact_guesses(obstacle.surface, before, after, obstacle.side)
+        if sum(guess.primary for guess in guesses) == 1:
+            level = self._rank(obstacle, contact, before, after)[0]
+            same = same_branch(obstacle.surface, before, contact.start, guesses[0].start)
+            if level == WANTED and same:
+                return []
+        return shoot(obstacle.surface, before, after)
+
+    def _whole_rank(self, p: Vector3, q: Vector3) -> tuple[int, float]:
+        """Order of paths over all surfaces: the sum of their levels, then the shortest."""
+        levels, length, at = 0, 0.0, p
+        for i, (obstacle, contact) in enumerate(zip(self.obstacles, self.contacts, strict=True)):
+            if contact is None:
+                levels += WANTED
+                continue
+            if one_way(obstacle.surface):
+                levels += WANTED
+            else:
+                before, after = map(obstacle.placed.inward, self._neighbours(i, p, q))
+                levels += self._rank(obstacle, contact, before, after)[0]
+            length += _distance(at, obstacle.placed.outward(contact.start)) + contact.length
+            at = obstacle.placed.outward(contact.end)
+        return levels, -length - _distance(at, q)
+
     def _solve_touched(self, touched: Sequence[int], p: Vector3, q: Vector3) -> bool:
         placed = [self.obstacles[i].placed for i in touched]
         starts = []
@@ -255,46 +321,6 @@ class Chain:
         for i, geodesic in zip(touched, geodesics, strict=True):
             self.contacts[i] = geodesic
         return solved
-
-    def _first_guesses(self, p: Vector3, q: Vector3) -> list[Guess | None]:
-        """Guess all contacts, starting from the straight line."""
-        first_guesses: list[Guess | None] = [None] * len(self.obstacles)
-        for _ in range(SWEEPS):
-            movement = 0.0
-            for i, obstacle in enumerate(self.obstacles):
-                before, after = p, q
-                for j in range(i):
-                    if (guess := first_guesses[j]) is not None:
-                        before = self.obstacles[j].placed.outward(guess.end)
-                for j in range(len(first_guesses) - 1, i, -1):
-                    if (guess := first_guesses[j]) is not None:
-                        after = self.obstacles[j].placed.outward(guess.start)
-                before, after = obstacle.placed.inward(before), obstacle.placed.inward(after)
-                found = contact_guesses(
-                    obstacle.surface, before, after, obstacle.side, obstacle.inside
-                )
-                old, new = first_guesses[i], found[0] if found else None
-                first_guesses[i] = new
-                movement = max(movement, _moved(old, new) / obstacle.surface.size)
-            if movement < SWEEP_TOLERANCE:
-                break
-        return first_guesses
-
-    def _follows(self, first_guesses: Sequence[Guess | None], p: Vector3, q: Vector3) -> bool:
-        """Whether every contact is on the branch of its first guess."""
-        for i, (obstacle, guess) in enumerate(zip(self.obstacles, first_guesses, strict=True)):
-            contact = self.contacts[i]
-            if contact is None or guess is None:
-                if contact is None and guess is None:
-                    continue
-                return False
-            if obstacle.ambiguous:
-                return False
-            before = obstacle.placed.inward(self._neighbours(i, p, q)[0])
-            ring = is_ring(obstacle.surface, obstacle.side, obstacle.inside)
-            if not same_branch(obstacle.surface, before, ring, contact.start, guess.start):
-                return False
-        return True
 
 
 def from_guess(placed: Placed, guess: Guess, p: Vector3, q: Vector3) -> tuple[Geodesic, bool]:

@@ -53,6 +53,9 @@ DIRECTIONS = 8
 DETOUR_RATIO = 1.3
 """Largest guessed detour of a local minimum that is looked at, relative to the least of all."""
 
+OFF_SIDE = -0.4
+"""Cosine of the angle to the side point up to which directions are not looked at."""
+
 SAME_BRANCH = 0.98
 """Cosine of the largest angle between a guess and a solution that counts as the same branch."""
 
@@ -70,11 +73,7 @@ class Guess:
         start, end: Where the path meets and leaves the surface, on or close to it, [m].
         length: Of the arc, [m].
         estimate: Length of the whole path, [m].
-        primary: Whether the shortest path may be near it; others only count where the path found
-            from a primary one is no minimum.
-        off_side: Whether it is on the wrong side, for where there is no path on the right one.
-        minimum_only: Whether what is found from it counts only if it is on the side asked for, of
-            half a turn at most, and a minimum unless nothing else is found.
+        primary: Whether the shortest path may be near it.
     """
 
     start: Vector3
@@ -82,8 +81,6 @@ class Guess:
     length: float
     estimate: float
     primary: bool = False
-    off_side: bool = False
-    minimum_only: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,17 +133,17 @@ REFERENCE_ELLIPSOIDS: Mapping[type[Surface], Callable[[Any], ReferenceEllipsoid]
 Paths can wrap over these types."""
 
 
-def is_ring(surface: Surface, side: Vector3 | None, inside: bool) -> bool:
-    """Return whether the path goes through the surface's hole.
+def one_way(surface: Surface) -> bool:
+    """Return whether the first guess alone decides where the path goes.
 
     Args:
         surface: The surface.
-        side: Point on whose side the path passes, frame of the surface, shape (3,), [m], or None.
-        inside: Whether the path goes through the surface.
     """
-    if not isinstance(surface, TorusSurface):
-        return False
-    return inside or (side is not None and math.hypot(side[0], side[1]) < surface.radius)
+    if isinstance(surface, TorusSurface):
+        return not surface.closed
+    return isinstance(surface, CylinderSurface) or (
+        isinstance(surface, EllipsoidSurface) and np.ptp(surface.radii) == 0.0
+    )
 
 
 def lies_inside(surface: Surface, x: Vector3) -> bool:
@@ -162,9 +159,7 @@ def lifted(surface: Surface, x: Vector3) -> Vector3:
     return np.asarray(x + missing * surface.normal(x))
 
 
-def contact_guesses(
-    surface: Surface, p: Vector3, q: Vector3, side: Vector3 | None, inside: bool
-) -> list[Guess]:
+def contact_guesses(surface: Surface, p: Vector3, q: Vector3, side: Vector3 | None) -> list[Guess]:
     """Return guesses of the contact of a path from p to q, in surface coordinates.
 
     Args:
@@ -172,29 +167,26 @@ def contact_guesses(
         p: Start of the path, shape (3,), [m].
         q: End of the path, shape (3,), [m].
         side: Point on whose side the path passes, shape (3,), [m], or None.
-        inside: Whether the path goes through the surface.
 
     Returns:
         Nothing if the straight line from p to q is the path, or if an end lies inside. On spheres,
-        cylinders and tori, one guess. On other bodies the shortest path need not be on the side
-        on which the line passes the centre: guesses that leave the line in `DIRECTIONS`
-        directions; first, on the side asked for, the local minima among them, the shortest of all
-        first; last those off that side, for where it has no path. Where the side point asks for
-        the long way round there need not be a minimum: the first guess is then that of the
-        sphere, the others on its side only count as minima.
+        cylinders and in the hole of a torus, one guess. On other bodies the shortest path need not
+        be on the side on which the line passes the centre: guesses that leave the line in
+        `DIRECTIONS` directions, first the local minima among them (``primary``). Where the side
+        point asks for the long way round, the guess of the sphere.
     """
     if lies_inside(surface, p) or lies_inside(surface, q):
         return []
     p, q = lifted(surface, p), lifted(surface, q)
     if isinstance(surface, CylinderSurface):
         return _around_cylinder(surface, p, q, side)
-    if isinstance(surface, TorusSurface) and is_ring(surface, side, inside):
+    if isinstance(surface, TorusSurface) and not surface.closed:
         return _through_ring(surface, p, q)
     # any other surface that has a reference ellipsoid: `_around` asks for it
     return _around(surface, p, q, side)
 
 
-def same_branch(surface: Surface, p: Vector3, ring: bool, a: Vector3, b: Vector3) -> bool:
+def same_branch(surface: Surface, p: Vector3, a: Vector3, b: Vector3) -> bool:
     """Return whether two start points belong to the same branch of locally shortest paths.
 
     They do if they are not far apart, seen along the ring's or the cylinder's axis, or from p.
@@ -202,11 +194,12 @@ def same_branch(surface: Surface, p: Vector3, ring: bool, a: Vector3, b: Vector3
     Args:
         surface: The surface.
         p: Start of the path, frame of the surface, shape (3,), [m].
-        ring: Whether the path goes through the surface's hole, see `is_ring`.
         a: A start point of an arc, same frame.
         b: Another one.
     """
-    if ring or isinstance(surface, CylinderSurface):
+    if isinstance(surface, CylinderSurface) or (
+        isinstance(surface, TorusSurface) and not surface.closed
+    ):
         u, v = a[:2], b[:2]
     else:
         ellipsoid = reference_ellipsoid(surface)
@@ -227,12 +220,12 @@ def _around_cylinder(
 
 def _around(surface: Surface, p: Vector3, q: Vector3, side: Vector3 | None) -> list[Guess]:
     ellipsoid = reference_ellipsoid(surface)
-    y_p, y_q = _outside(ellipsoid.to_sphere(p)), _outside(ellipsoid.to_sphere(q))
+    y_p, y_q = outside(ellipsoid.to_sphere(p)), outside(ellipsoid.to_sphere(q))
     delta = y_q - y_p
     fraction = min(max(-float(y_p @ delta) / max(float(delta @ delta), 1e-300), 0.0), 1.0)
     nearest = y_p + fraction * delta
     y_side = None if side is None else ellipsoid.to_sphere(side)
-    longer_arc = y_side is not None and _takes_longer_arc(y_p, y_q, y_side)
+    longer_arc = y_side is not None and asks_for_longer_arc(y_p, y_q, y_side)
     contact = sphere_contact(y_p, y_q, 1.0, y_side)
     deepest = ellipsoid.from_sphere(nearest)
     if not longer_arc:
@@ -249,14 +242,10 @@ def _around(surface: Surface, p: Vector3, q: Vector3, side: Vector3 | None) -> l
         start = surface.project(_outer(surface, deepest))
         straight = float(np.linalg.norm(q - p))
         return [Guess(start, start, 0.05 * surface.size, straight, primary=True)]
-    one_way = isinstance(surface, TorusSurface) or np.ptp(ellipsoid.radii) == 0.0
-    if not (one_way or longer_arc):
+    if not (one_way(surface) or longer_arc):
         return _all_round(surface, (p, q), contact.start + contact.end, y_side)
     guess = _mapped(surface, (p, q), contact.start, contact.end, contact.angle)
-    guesses = [replace(guess, primary=True)]
-    if not one_way and y_side is not None:
-        guesses += _all_round(surface, (p, q), y_side, y_side, longer_arc=True)
-    return guesses
+    return [replace(guess, primary=one_way(surface))]
 
 
 def passes_side(
@@ -282,7 +271,14 @@ def passes_side(
     return float(away @ ellipsoid.to_sphere(side)) > 0.0
 
 
-def _takes_longer_arc(p: Vector3, q: Vector3, side: Vector3) -> bool:
+def asks_for_longer_arc(p: Vector3, q: Vector3, side: Vector3) -> bool:
+    """Return whether the line from p to q passes behind the centre, seen from the side point.
+
+    Args:
+        p: Start of the path, in the reference ellipsoid's coordinates, shape (3,).
+        q: End of the path, likewise.
+        side: Side point, likewise.
+    """
     p_p, q_q, p_q = float(p @ p), float(q @ q), float(p @ q)
     in_line = p_p * q_q - p_q * p_q <= PLANE_TOLERANCE**2 * p_p * q_q
     return takes_longer_arc(p_p, q_q, p_q, float(p @ side), float(q @ side), in_line=in_line)
@@ -293,8 +289,6 @@ def _all_round(
     ends: tuple[Vector3, Vector3],
     middle: Vector3,
     y_side: Vector3 | None,
-    *,
-    longer_arc: bool = False,
 ) -> list[Guess]:
     """Return guesses that leave the straight line in all directions, see `contact_guesses`.
 
@@ -303,45 +297,41 @@ def _all_round(
         ends: Of the path, [m].
         middle: The first direction to look in, in the ellipsoid's coordinates.
         y_side: Side point in the ellipsoid's coordinates, or None.
-        longer_arc: Whether that asks for the long way round.
     """
     ellipsoid = reference_ellipsoid(surface)
-    y_p, y_q = (_outside(ellipsoid.to_sphere(x)) for x in ends)
+    y_p, y_q = (outside(ellipsoid.to_sphere(x)) for x in ends)
     line = y_q - y_p
     line = line / float(np.linalg.norm(line))
     first = middle - float(middle @ line) * line
     first = first / max(float(np.linalg.norm(first)), 1e-12)
     second = np.cross(line, first)
+    towards = None if y_side is None else y_side - float(y_side @ line) * line
+    if towards is not None:
+        towards = towards / max(float(np.linalg.norm(towards)), 1e-12)
     guesses: list[Guess | None] = []
-    others: list[Guess] = []
     for k in range(DIRECTIONS):
         phi = 2.0 * math.pi * k / DIRECTIONS
         u = math.cos(phi) * first + math.sin(phi) * second
-        off_side = bool(k or longer_arc) and y_side is not None and float(u @ y_side) <= 0.0
-        a, b = _tangent(y_p, u), _tangent(y_q, u)
+        if towards is not None and float(u @ towards) <= OFF_SIDE:
+            guesses.append(None)
+            continue
+        a, b = tangent_point(y_p, u), tangent_point(y_q, u)
         angle = math.atan2(float(np.linalg.norm(np.cross(a, b))), float(a @ b))
-        found = _mapped(surface, ends, a, b, angle)
-        guesses.append(None if off_side else replace(found, minimum_only=longer_arc))
-        if off_side:
-            others.append(replace(found, off_side=True))
+        guesses.append(_mapped(surface, ends, a, b, angle))
     straight = float(np.linalg.norm(ends[1] - ends[0]))
     detours = [np.inf if g is None else g.estimate - straight for g in guesses]
     limit = DETOUR_RATIO * min(detours)
-    chosen: list[Guess] = []
-    rest: list[Guess] = []
+    out: list[Guess] = []
     for k, guess in enumerate(guesses):
         if guess is None:
             continue
         lowest = detours[k] <= detours[k - 1] and detours[k] < detours[(k + 1) % DIRECTIONS]
-        (chosen if lowest and detours[k] <= limit else rest).append(guess)
-    chosen.sort(key=lambda guess: guess.estimate)
-    rest.sort(key=lambda guess: guess.estimate)
-    others.sort(key=lambda guess: guess.estimate)
-    return [replace(guess, primary=True) for guess in chosen] + rest + others
+        out.append(replace(guess, primary=bool(lowest and detours[k] <= limit)))
+    return sorted(out, key=lambda guess: (not guess.primary, guess.estimate))
 
 
-def _tangent(y: Vector3, u: Vector3) -> Vector3:
-    """Return where the tangent from y meets the unit sphere on the side of u."""
+def tangent_point(y: Vector3, u: Vector3) -> Vector3:
+    """Return where the tangent from y meets the unit sphere on the side of u, shape (3,)."""
     norm = float(np.linalg.norm(y))
     towards = y / norm
     across = u - float(u @ towards) * towards
@@ -349,7 +339,7 @@ def _tangent(y: Vector3, u: Vector3) -> Vector3:
     return np.asarray(towards / norm + math.sqrt(max(1.0 - 1.0 / norm**2, 0.0)) * across)
 
 
-def _outside(y: Vector3) -> Vector3:
+def outside(y: Vector3) -> Vector3:
     """Return ``y``, moved away from the centre if it is inside of the unit sphere."""
     norm = float(np.linalg.norm(y))
     if norm >= 1.0:
@@ -358,7 +348,7 @@ def _outside(y: Vector3) -> Vector3:
 
 
 def _outer(surface: Surface, x: Vector3) -> Vector3:
-    """Return ``x``, moved to the outer half of a torus."""
+    """Return ``x``, moved off the discs that close a torus."""
     if not isinstance(surface, TorusSurface):
         return x
     rho = math.hypot(x[0], x[1])
@@ -393,7 +383,7 @@ def _mapped(
 def _deepest(surface: Surface, p: Vector3, q: Vector3) -> Vector3:
     """Return the point of the segment that lies deepest in the convex hull of the surface."""
     delta = q - p
-    fraction = _minimum(lambda f: surface.cover(p + f * delta), 0.0, 1.0)[0]
+    fraction = minimum(lambda f: surface.cover(p + f * delta), 0.0, 1.0)[0]
     return np.asarray(p + fraction * delta)
 
 
@@ -413,7 +403,7 @@ def _through_ring(surface: TorusSurface, p: Vector3, q: Vector3) -> list[Guess]:
 
     step = 2.0 * math.pi / AZIMUTHS
     best = min(range(AZIMUTHS), key=lambda k: length(k * step)) * step
-    phi, estimate = _minimum(length, best - step, best + step)
+    phi, estimate = minimum(length, best - step, best + step)
     radial = np.array([math.cos(phi), math.sin(phi), 0.0])
     # in the half-plane of this azimuth the tube is a circle, passed on the side of the axis
     flat_p = np.array([float(p @ radial) - surface.radius, p[2], 0.0])
@@ -437,11 +427,17 @@ def _clearance(surface: Surface, p: Vector3, q: Vector3) -> float:
 
     heights = [height(k / SAMPLES) for k in range(SAMPLES + 1)]
     k = int(np.argmin(heights))
-    return _minimum(height, max(k - 1, 0) / SAMPLES, min(k + 1, SAMPLES) / SAMPLES)[1]
+    return minimum(height, max(k - 1, 0) / SAMPLES, min(k + 1, SAMPLES) / SAMPLES)[1]
 
 
-def _minimum(function: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
-    """Return where a function with one minimum in an interval is least, and how much it is."""
+def minimum(function: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
+    """Return where a function with one minimum in an interval is least, and how much it is.
+
+    Args:
+        function: The function.
+        low: Start of the interval.
+        high: End of the interval.
+    """
     a, b = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
     f_a, f_b = function(a), function(b)
     for _ in range(45):

@@ -13,11 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cards_core.paths.wrapping.surfaces import Surface
+from cards_core.paths.wrapping.surfaces import Surface, TorusSurface
 from cards_core.typing import Array, Vector3
 
 MAX_STEPS = 96
 """Most integration steps of one geodesic."""
+
+PIECES, HALVINGS, EDGE = 8, 60, 1e-13
+"""Of a step on the hull of a torus: most pieces, most steps to the edge of a disc, and how near
+it that has to come, see `_edge`."""
 
 
 def _cooper_verner() -> tuple[Array, Array]:
@@ -128,15 +132,33 @@ def trace(surface: Surface, start: Vector3, tangent: Vector3, length: float) -> 
         tangent: Unit tangent there, shape (3,).
         length: Arc length, may be negative, [m].
     """
-    state = np.concatenate([start, tangent, [1.0, 0.0, 0.0, 1.0, 0.0]])
+    state = initial_state(start, tangent)
     count = min(max(math.ceil(abs(length) / surface.step), 1), MAX_STEPS)
     h = length / count
     for _ in range(count):
-        state = _step(surface, state, h)
+        state = step(surface, state, h)
     end_tangent = state[3:6] / np.linalg.norm(state[3:6])
     return Geodesic(
         start, tangent, state[:3], end_tangent, length, abs(float(state[10])), state[6:10]
     )
+
+
+def initial_state(start: Vector3, tangent: Vector3) -> Array:
+    """Return (x, t, a, a', r, r', angle) at the start of a geodesic, shape (11,)."""
+    return np.concatenate([start, tangent, [1.0, 0.0, 0.0, 1.0, 0.0]])
+
+
+def step(surface: Surface, state: Array, h: float) -> Array:
+    """Return the state, see `initial_state`, further along a geodesic, shape (11,).
+
+    Args:
+        surface: What it runs on.
+        state: Shape (11,).
+        h: Arc length, [m]; one step of the integration.
+    """
+    if isinstance(surface, TorusSurface) and surface.closed:
+        return _closed_step(surface, state, h)
+    return _step(surface, state, h)
 
 
 def _step(surface: Surface, state: Array, h: float) -> Array:
@@ -144,6 +166,61 @@ def _step(surface: Surface, state: Array, h: float) -> Array:
     for i in range(11):
         stages[i] = _rate(surface, state + h * (MATRIX[i, :i] @ stages[:i]))
     return np.asarray(state + h * (WEIGHTS @ stages))
+
+
+def _closed_step(surface: TorusSurface, state: Array, h: float) -> Array:
+    """Step on the hull of a torus, in pieces: the curvature jumps at the edges of its discs."""
+    sense = math.copysign(1.0, h)
+    for _ in range(PIECES):
+        level, rate = _edge(surface, state)
+        if level < -EDGE or (level < EDGE and sense * rate < 0.0):
+            towards = -0.5 * sense * rate * surface.radius**2
+            ahead = towards + math.sqrt(max(towards**2 - level * surface.radius**2, 0.0))
+            piece = sense * min(ahead, abs(h))
+            state = state.copy()
+            state[:3] += piece * state[3:6]
+            state[[6, 8]] += piece * state[[7, 9]]
+        else:
+            piece, after = _to_disc(surface, state, h)
+            rate_after = _edge(surface, after)[1]
+            if piece == h and sense * rate < 0.0 < sense * rate_after:
+                # it came back; where it was nearest it may have been on the disc
+                nearest = h * rate / (rate - rate_after)
+                found = _to_disc(surface, state, nearest)
+                if found[0] != nearest:
+                    piece, after = found
+            state = after
+        h -= piece
+        if h == 0.0:
+            break
+    return state
+
+
+def _edge(surface: TorusSurface, state: Array) -> tuple[float, float]:
+    """Return ``rho^2 / R^2 - 1`` with the distance rho from the axis, and its slope [1/m]."""
+    square = surface.radius**2
+    level = (state[0] ** 2 + state[1] ** 2) / square - 1.0
+    return float(level), 2.0 * float(state[0] * state[3] + state[1] * state[4]) / square
+
+
+def _to_disc(surface: TorusSurface, start: Array, h: float) -> tuple[float, Array]:
+    """Step along the tube by h, or only to where that gets onto a disc; return how far."""
+    tube = TorusSurface(surface.radius, surface.tube_radius)
+    piece, state = h, _step(tube, start, h)
+    level, rate = _edge(surface, state)
+    if level >= 0.0:
+        return h, state
+    outside, inside = 0.0, h
+    for _ in range(HALVINGS):
+        if abs(level) < EDGE:
+            break
+        outside, inside = (outside, piece) if level < 0.0 else (piece, inside)
+        newton = piece - level / rate if rate else outside
+        between = min(outside, inside) < newton < max(outside, inside)
+        piece = newton if between else 0.5 * (outside + inside)
+        state = _step(tube, start, piece)
+        level, rate = _edge(surface, state)
+    return piece, state
 
 
 def sample(surface: Surface, geodesic: Geodesic, count: int) -> Array:

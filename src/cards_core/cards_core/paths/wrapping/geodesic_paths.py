@@ -100,7 +100,7 @@ class _Native:
         def kernels() -> Sequence[SourceKernel]:
             return geodesic_kernels(problem)
 
-        model = load_or_build(b"geodesic paths 2\n" + problem.content(), kernels)
+        model = load_or_build(b"geodesic paths 3\n" + problem.content(), kernels)
         paths, points = model.bind("geodesic_paths"), model.bind("geodesic_points")
         self._call = paths.call
         self._poses = paths.inputs["poses"]
@@ -164,7 +164,6 @@ class _Numeric:
                 Obstacle(
                     Placed(problem.surfaces[item.surface], np.eye(3), np.zeros(3)),
                     item.side,
-                    item.inside,
                 )
                 for item in problem.obstacles[spec.first : spec.first + spec.count]
             ]

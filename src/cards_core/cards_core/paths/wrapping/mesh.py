@@ -140,24 +140,25 @@ class HullSurface(Surface):
         maximum = self._weights(x)[1]
         return maximum + 0.5 * float(from_centre @ from_centre) / self.bulge
 
-    def _gradient(self, x: Vector3) -> Vector3:
+    def gradient(self, x: Vector3) -> Vector3:
+        """Return that of `cover`, shape (3,)."""
         weights, _ = self._weights(x)
         return np.asarray(weights @ self.normals + (x - self.centre) / self.bulge)
 
     def height(self, x: Vector3) -> float:
         """See `Surface`."""
-        return self.cover(x) / max(float(np.linalg.norm(self._gradient(x))), 1e-3)
+        return self.cover(x) / max(float(np.linalg.norm(self.gradient(x))), 1e-3)
 
     def project(self, x: Vector3) -> Vector3:
         """See `Surface`."""
         for _ in range(6):
-            gradient = self._gradient(x)
+            gradient = self.gradient(x)
             x = x - self.cover(x) / max(float(gradient @ gradient), 1e-6) * gradient
         return x
 
     def normal(self, x: Vector3) -> Vector3:
         """See `Surface`."""
-        gradient = self._gradient(x)
+        gradient = self.gradient(x)
         return np.asarray(gradient / max(float(np.linalg.norm(gradient)), 1e-9))
 
     def curvature(self, x: Vector3, t: Vector3) -> tuple[Vector3, float, float, float]:

@@ -11,7 +11,6 @@ from cards_core.codegen.kernel import SourceKernel
 from cards_core.errors import UnknownNameError
 from cards_core.paths.wrapping.contact_guesses import (
     REFERENCE_ELLIPSOIDS,
-    is_ring,
     reference_ellipsoid,
 )
 from cards_core.paths.wrapping.geodesic import MATRIX, WEIGHTS
@@ -31,19 +30,19 @@ WARM_START_SIZE = 16
 LANES = 8
 """Planes of a hull that the native code treats at once; see ``native/surfaces.c``."""
 
-SOURCES = ("surfaces.c", "geodesics.c", "contact_guesses.c", "chains.c")
+SOURCES = ("surfaces.c", "geodesics.c", "contact_guesses.c", "shooting.c", "chains.c")
 """Files of the folder ``native``, each using those before it."""
 
 _TYPES = """\
 typedef struct {
-  int kind, planes;
+  int kind, closed, planes;
   double radii[3], weights[3], length, size, step;
   double ellipsoid_radii[3], centre[3], axes[9];
   double sharpness, bulge;
   const double *plane;
 } surface_t;
 typedef struct {
-  int surface, link, has_side, ring;
+  int surface, link, has_side;
   double side[3], rotation[9], translation[3];
 } obstacle_t;
 typedef struct { int first, count, link_p, link_q; double p[3], q[3]; } chain_t;
@@ -102,8 +101,7 @@ def source_text(problem: GeodesicProblem) -> str:
     rows = []
     for item in problem.obstacles:
         side = np.zeros(3) if item.side is None else item.side
-        ring = is_ring(surfaces[item.surface], item.side, item.inside)
-        head = f"{item.surface}, {item.link}, {int(item.side is not None)}, {int(ring)}"
+        head = f"{item.surface}, {item.link}, {int(item.side is not None)}"
         pose = f"{_numbers(item.pose.rotation)}, {_numbers(item.pose.translation)}"
         rows.append(f"{{{head}, {_numbers(side)}, {pose}}}")
     lines.append(_table("obstacle_t obstacles", rows))
@@ -122,7 +120,7 @@ def source_text(problem: GeodesicProblem) -> str:
 
 def _surface(index: int, surface: Surface) -> str:
     radii, weights, length = np.zeros(3), np.zeros(3), 0.0
-    sharpness, bulge, planes, plane = 1.0, 1.0, 0, "0"
+    sharpness, bulge, closed, planes, plane = 1.0, 1.0, 0, 0, "0"
     match surface:
         case EllipsoidSurface():
             kind, radii, weights = 0, surface.radii, surface.radii**-2.0
@@ -130,6 +128,7 @@ def _surface(index: int, surface: Surface) -> str:
             kind, radii, length = 1, np.array([surface.radius, 0.0, 0.0]), surface.length
         case TorusSurface():
             kind, radii = 2, np.array([surface.radius, surface.tube_radius, 0.0])
+            closed = int(surface.closed)
         case HullSurface():
             kind, planes, plane = 3, len(_padded(surface)[1]), f"planes{index}"
             sharpness, bulge = surface.sharpness, surface.bulge
@@ -137,7 +136,7 @@ def _surface(index: int, surface: Surface) -> str:
             raise UnknownNameError.of_type("surface", surface, REFERENCE_ELLIPSOIDS)
     ellipsoid = reference_ellipsoid(surface)
     values = [
-        f"{kind}, {planes}",
+        f"{kind}, {closed}, {planes}",
         _numbers(radii),
         _numbers(weights),
         f"{_number(length)}, {_number(surface.size)}, {_number(surface.step)}",

@@ -43,14 +43,12 @@ class ObstacleSpec:
         link: Index of its link.
         pose: Surface to link.
         side: Side point in coordinates of the surface, shape (3,), [m], or None.
-        inside: Whether the path goes through it.
     """
 
     surface: int
     link: int
     pose: Pose
     side: Vector3 | None
-    inside: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +67,19 @@ class ChainSpec:
     before: Vector3
     link_after: int
     after: Vector3
+
+
+def goes_through(geometry: WrapGeometry, wrap: Wrap, side: Vector3 | None) -> bool:
+    """Return whether a path goes through the hole of a torus.
+
+    Args:
+        geometry: Of the surface.
+        wrap: The element of the path.
+        side: Its side point in coordinates of the surface, shape (3,), [m], or None.
+    """
+    if not isinstance(geometry, Torus):
+        return False
+    return wrap.inside or (side is not None and float(np.hypot(*side[:2])) < geometry.radius)
 
 
 class GeodesicProblem:
@@ -94,8 +105,9 @@ class GeodesicProblem:
         self.rows: npt.NDArray[np.intp] = layout.geodesics
         self.muscles = np.array([layout.contacts[row].muscle for row in self.rows], dtype=np.intp)
         self._source = robot.source
-        self._used: list[WrapSurface] = []
-        index: dict[str, int] = {}
+        # one for each surface, two for a torus that some paths go through and others around
+        self._used: list[tuple[WrapSurface, bool]] = []
+        index: dict[tuple[str, bool], int] = {}
         self.obstacles: list[ObstacleSpec] = []
         self.chains: list[ChainSpec] = []
         run: list[ContactSpec] = []
@@ -109,17 +121,12 @@ class GeodesicProblem:
                 raise UnknownNameError.of_type(
                     "wrap surface", item.geometry, get_args(WrapGeometry)
                 )
-            if item.name not in index:
-                index[item.name] = len(self._used)
-                self._used.append(item)
+            around = not goes_through(item.geometry, contact.element, contact.side)
+            if (item.name, around) not in index:
+                index[item.name, around] = len(self._used)
+                self._used.append((item, around))
             self.obstacles.append(
-                ObstacleSpec(
-                    index[item.name],
-                    contact.frame,
-                    item.pose,
-                    contact.side,
-                    contact.element.inside,
-                )
+                ObstacleSpec(index[item.name, around], contact.frame, item.pose, contact.side)
             )
             run.append(contact)
             following = layout.contacts[row + 1] if row + 1 < len(layout.contacts) else None
@@ -138,7 +145,9 @@ class GeodesicProblem:
             )
             run = []
         self._meshes = {
-            item.name: self._mesh(item) for item in self._used if isinstance(item.geometry, Mesh)
+            item.name: self._mesh(item)
+            for item, _ in self._used
+            if isinstance(item.geometry, Mesh)
         }
 
     def _check(self, robot: Robot, muscle: Muscle, wrap: Wrap, item: WrapSurface) -> None:
@@ -172,9 +181,9 @@ class GeodesicProblem:
     @cached_property
     def surfaces(self) -> list[Surface]:
         """The surfaces; those of meshes are computed here."""
-        return [self._surface(item) for item in self._used]
+        return [self._surface(*used) for used in self._used]
 
-    def _surface(self, item: WrapSurface) -> Surface:
+    def _surface(self, item: WrapSurface, around: bool) -> Surface:
         geometry: WrapGeometry = item.geometry
         match geometry:
             case Sphere():
@@ -184,7 +193,7 @@ class GeodesicProblem:
             case Cylinder():
                 return CylinderSurface(geometry.radius, geometry.length)
             case Torus():
-                return TorusSurface(geometry.radius, geometry.tube_radius)
+                return TorusSurface(geometry.radius, geometry.tube_radius, closed=around)
             case Mesh():
                 return self._hull(item, geometry)
             case _:
@@ -214,16 +223,16 @@ class GeodesicProblem:
             for value in values:
                 parts.append((np.asarray(value, dtype="<f8") + 0.0).tobytes())
 
-        for item in self._used:
+        for item, around in self._used:
             geometry = item.geometry
-            parts.append(type(geometry).__name__.encode())
+            parts.append(f"{type(geometry).__name__} {around}".encode())
             if isinstance(geometry, Mesh):
                 parts += [self._meshes[item.name], geometry.uri.rpartition(".")[2].encode()]
                 add(geometry.scale)
             else:
                 add(*vars(geometry).values())
         for obstacle in self.obstacles:
-            parts.append(repr((obstacle.surface, obstacle.link, obstacle.inside)).encode())
+            parts.append(repr((obstacle.surface, obstacle.link)).encode())
             add(obstacle.pose.matrix, np.zeros(0) if obstacle.side is None else obstacle.side)
         for chain in self.chains:
             parts.append(repr((chain.first, chain.count)).encode())

@@ -138,32 +138,32 @@ class CylinderSurface(Surface):
 
 
 class TorusSurface(Surface):
-    """Tube of radius r around a circle of radius R in the plane z = 0.
+    """Tube of radius r around a circle of radius R in the plane z = 0, or its convex hull.
 
     Args:
         radius: R, [m].
         tube_radius: r < R, [m].
+        closed: Whether two flat discs, up to the distance R from the axis, close its hole.
     """
 
-    def __init__(self, radius: float, tube_radius: float) -> None:
-        self.radius, self.tube_radius = radius, tube_radius
-        self.step = STEP * min(tube_radius, radius - tube_radius)
+    def __init__(self, radius: float, tube_radius: float, *, closed: bool = False) -> None:
+        self.radius, self.tube_radius, self.closed = radius, tube_radius, closed
+        self.step = STEP * (tube_radius if closed else min(tube_radius, radius - tube_radius))
         self.size = radius + tube_radius
 
-    def _polar(self, x: Vector3) -> tuple[float, float]:
-        """Distance from the axis, and from the tube's centre line."""
+    def _polar(self, x: Vector3) -> tuple[float, float, float]:
+        """Distance from the axis, how far that of the nearest point within is, and the rest."""
         rho = max(math.hypot(x[0], x[1]), 1e-9 * self.radius)
-        return rho, max(math.hypot(rho - self.radius, x[2]), 1e-9 * self.tube_radius)
+        beyond = max(rho - self.radius, 0.0) if self.closed else rho - self.radius
+        return rho, beyond, max(math.hypot(beyond, x[2]), 1e-9 * self.tube_radius)
 
     def height(self, x: Vector3) -> float:
         """See `Surface`."""
-        return self._polar(x)[1] - self.tube_radius
+        return self._polar(x)[2] - self.tube_radius
 
     def cover(self, x: Vector3) -> float:
-        """See `Surface`."""
-        # distance from the disc that the tube surrounds
-        beyond = max(math.hypot(x[0], x[1]) - self.radius, 0.0)
-        return math.hypot(beyond, x[2]) - self.tube_radius
+        """See `Surface`; only of a closed one."""
+        return self.height(x)
 
     def project(self, x: Vector3) -> Vector3:
         """See `Surface`."""
@@ -171,16 +171,18 @@ class TorusSurface(Surface):
 
     def normal(self, x: Vector3) -> Vector3:
         """See `Surface`."""
-        rho, distance = self._polar(x)
-        radial = (rho - self.radius) / (rho * distance)
+        rho, beyond, distance = self._polar(x)
+        radial = beyond / (rho * distance)
         return np.array([x[0] * radial, x[1] * radial, x[2] / distance])
 
     def curvature(self, x: Vector3, t: Vector3) -> tuple[Vector3, float, float, float]:
         """See `Surface`."""
-        rho, distance = self._polar(x)
+        rho, beyond, distance = self._polar(x)
         n = self.normal(x)
         around = np.array([-x[1], x[0], 0.0]) / rho
-        ring, tube = (rho - self.radius) / (distance * rho), 1.0 / distance
+        ring, tube = beyond / (distance * rho), 1.0 / distance
+        if self.closed and rho < self.radius:
+            tube = 0.0
         along, across = float(t @ around), float(np.cross(n, t) @ around)
         # the other principal direction is n x around
         k_t = ring * along**2 + tube * across**2

@@ -43,19 +43,15 @@ static int is_minimum(const double *p, const double *q, const geodesic_t *g) {
   return w > 0.0 && w + distance(g->x2, q)*w_rate > 0.0;
 }
 
-/* around a torus on a side: geodesics of one branch differ, and the guess alone decides */
-static int ambiguous(const obstacle_t *o) {
-  return surfaces[o->surface].kind == TORUS && o->has_side && !o->ring;
-}
-
-/* contact of one surface between p and q of the common frame; returns whether it is a solution */
-static int single(const obstacle_t *o, const placed_t *placed, double *warm_start,
+/* contact of one surface between p and q of the common frame; returns whether it is a solution;
+ * keep: on the way of the last solution while that is a minimum */
+static int single(const obstacle_t *o, const placed_t *placed, double *warm_start, int keep,
                   const double *p_out, const double *q_out, contact_t *out) {
   const surface_t *s = placed->surface;
-  guess_t guess[MOST_GUESSES];
+  guess_t guess[MOST_GUESSES], ray[MOST_GUESSES];
   placed_t here = HERE;
   double p[3], q[3], shortest = INFINITY;
-  int found = 0, best = -1;
+  int best = -1, primary = 0;
   here.surface = s;
   inward(placed, p_out, p);
   inward(placed, q_out, q);
@@ -63,48 +59,48 @@ static int single(const obstacle_t *o, const placed_t *placed, double *warm_star
   warm_start[0] = 0.0;
   out->touched = 0;
   if (!count) return 1;
-  const int only_way = count == 1 || guess[1].minimum_only;
-  /* where a primary guess leads to a saddle there is a minimum on either side of it */
-  int enough = 0;
-  for (int k = 0; k < count; ++k) enough += guess[k].primary > 0;
-  for (int k = 0; k < count; ++k) {
-    if (best == WANTED && k >= enough) break;
-    if (best >= LAST_RESORT && guess[k].primary == OFF_SIDE) break;
-    geodesic_t g;
-    int solved = 0;
-    if (known && !ambiguous(o) && !guess[k].minimum_only && same_branch(o, p, warm_start + 1, guess[k].x)) {
-      start_t start;
-      copy(warm_start + 1, start.x);
-      copy(warm_start + 4, start.t);
-      start.s = warm_start[7];
-      solved = solve_path(p, q, 1, &here, &start, &g) && same_branch(o, p, g.x1, guess[k].x);
-    }
-    if (!solved && !from_guess(s, &guess[k], p, q, &g)) continue;
-    if (!(g.s > 0.0)) {
-      if (only_way && !guess[k].minimum_only) return 1;
-      continue;
-    }
-    const int stable = count == 1 || is_minimum(p, q, &g);
-    if (guess[k].primary > 0 && !stable) enough += 2;
-    const int on_side =
-        count == 1 || !o->has_side || passes_side(s, p, q, g.x1, g.x2, o->side);
-    int rank = 3*on_side + stable;
-    if (guess[k].minimum_only) {
+  for (int k = 0; k < count; ++k) primary += guess[k].primary;
+  /* the guess if it is the only one; all paths; what the guesses lead to */
+  for (int round = 0; round < 3 && best < 0; ++round) {
+    const int follow = round == 0 && keep && known;
+    /* shooting at a mesh takes too long where each guess leads to a minimum */
+    const int several = s->kind == HULL && primary > 1;
+    if (round == 0 && primary != 1 && !several && !follow) continue;
+    if (round == 1 && one_way(s)) continue;
+    const guess_t *list = round == 1 ? ray : guess;
+    const int many = round == 0 ? (several && !follow ? primary : 1) : round == 1 ? shoot(s, p, q, ray) : count;
+    for (int k = 0; k < many; ++k) {
+      geodesic_t g;
+      int solved = 0;
+      if (round == 0 && known && (follow || same_branch(o, p, warm_start + 1, list[k].x))) {
+        start_t start;
+        copy(warm_start + 1, start.x);
+        copy(warm_start + 4, start.t);
+        start.s = warm_start[7];
+        solved = solve_path(p, q, 1, &here, &start, &g) &&
+                 (follow || same_branch(o, p, g.x1, list[k].x));
+      }
+      if (!solved && (follow || !from_guess(s, &list[k], p, q, &g))) continue;
+      if (!(g.s > 0.0)) {
+        if (count == 1 && round == 0) return 1;
+        continue;
+      }
       /* a winding of more than half a turn can have two conjugate points, and look stable */
-      if (!on_side || g.angle > PI) continue;
-      if (!stable) rank = LAST_RESORT;
+      const int stable = one_way(s) || (is_minimum(p, q, &g) && g.angle < PI);
+      const int on_side = one_way(s) || !o->has_side || passes_side(s, p, q, g.x1, g.x2, o->side);
+      const int rank = 3*on_side + stable;
+      if (round == 0 && rank != WANTED && !(follow && stable)) continue;
+      const double length = distance(p, g.x1) + g.s + distance(g.x2, q);
+      if (rank < best || (rank == best && length >= shortest)) continue;
+      best = rank;
+      shortest = length;
+      out->g = g;
     }
-    const double length = distance(p, g.x1) + g.s + distance(g.x2, q);
-    if (found && (rank < best || (rank == best && length >= shortest))) continue;
-    found = out->touched = 1;
-    best = rank;
-    shortest = length;
-    out->g = g;
   }
-  if (!found) {
+  out->touched = 1;
+  if (best < 0) {
     start_t start;
     start_towards(s, guess[0].x, guess[0].s, p, &start);
-    out->touched = 1;
     trace(s, &start, &out->g);
     return 0;
   }
@@ -139,19 +135,19 @@ static void neighbours(const run_t *run, int index, const double *p, const doubl
     }
 }
 
-static int visit(run_t *run, int i, const double *p, const double *q, contact_t *out) {
+static int visit(run_t *run, int i, int keep, const double *p, const double *q, contact_t *out) {
   double before[3], after[3];
   neighbours(run, i, p, q, before, after);
   double *warm_start = run->warm_start + WARM_START_SIZE*i + SINGLE;
-  return single(&run->obstacles[i], &run->placed[i], warm_start, before, after, out);
+  return single(&run->obstacles[i], &run->placed[i], warm_start, keep, before, after, out);
 }
 
-static void sweep(run_t *run, const double *p, const double *q) {
+static void sweep(run_t *run, int keep, const double *p, const double *q) {
   for (int round = 0; round < SWEEPS; ++round) {
     double movement = 0.0;
     for (int i = 0; i < run->count; ++i) {
       contact_t *old = &run->contacts[i], now;
-      visit(run, i, p, q, &now);
+      visit(run, i, keep, p, q, &now);
       if (old->touched != now.touched) {
         movement = INFINITY;
       } else if (now.touched) {
@@ -160,7 +156,7 @@ static void sweep(run_t *run, const double *p, const double *q) {
       }
       *old = now;
     }
-    if (movement < SWEEP_TOLERANCE) break;
+    if (movement < (keep ? 0.0 : SWEEP_TOLERANCE)) break;
   }
 }
 
@@ -189,53 +185,6 @@ static int solve_touched(run_t *run, const double *p_in, const double *q_in) {
   return solved;
 }
 
-typedef struct { int touched; guess_t guess; } first_guess_t;
-
-static void first_guesses(const run_t *run, const double *p, const double *q, first_guess_t *out) {
-  for (int i = 0; i < run->count; ++i) out[i].touched = 0;
-  for (int round = 0; round < SWEEPS; ++round) {
-    double movement = 0.0;
-    for (int i = 0; i < run->count; ++i) {
-      const placed_t *here = &run->placed[i];
-      double before[3], after[3], x[3], y[3];
-      copy(p, before);
-      copy(q, after);
-      for (int j = 0; j < i; ++j)
-        if (out[j].touched) outward(&run->placed[j], out[j].guess.end, before);
-      for (int j = run->count - 1; j > i; --j)
-        if (out[j].touched) outward(&run->placed[j], out[j].guess.x, after);
-      inward(here, before, x);
-      inward(here, after, y);
-      guess_t guess[MOST_GUESSES];
-      const int touched = contact_guesses(&run->obstacles[i], x, y, guess) > 0;
-      if (touched != out[i].touched) {
-        movement = INFINITY;
-      } else if (touched) {
-        const double step = fmax(distance(out[i].guess.x, guess->x),
-                                 distance(out[i].guess.end, guess->end));
-        movement = fmax(movement, step/here->surface->size);
-      }
-      out[i].touched = touched;
-      if (touched) out[i].guess = *guess;
-    }
-    if (movement < SWEEP_TOLERANCE) break;
-  }
-}
-
-static int follows(const run_t *run, const first_guess_t *first, const double *p,
-                   const double *q) {
-  for (int i = 0; i < run->count; ++i) {
-    if (run->contacts[i].touched != first[i].touched) return 0;
-    if (!first[i].touched) continue;
-    if (ambiguous(&run->obstacles[i])) return 0;
-    double before[3], after[3], x[3];
-    neighbours(run, i, p, q, before, after);
-    inward(&run->placed[i], before, x);
-    if (!same_branch(&run->obstacles[i], x, run->contacts[i].g.x1, first[i].guess.x)) return 0;
-  }
-  return 1;
-}
-
 static int settle(run_t *run, const double *p, const double *q) {
   for (int round = 0; round < ROUNDS; ++round) {
     if (!solve_touched(run, p, q)) return 0;
@@ -250,7 +199,7 @@ static int settle(run_t *run, const double *p, const double *q) {
     for (int i = 0; i < run->count && !added; ++i) {
       if (run->contacts[i].touched) continue;
       contact_t now;
-      if (!visit(run, i, p, q, &now)) return 0;
+      if (!visit(run, i, 0, p, q, &now)) return 0;
       if (now.touched) {
         run->contacts[i] = now;
         added = 1;
@@ -268,30 +217,94 @@ static void forget(run_t *run) {
   }
 }
 
+/* 3 for the side asked for and 1 for a minimum between its neighbours, added */
+static int level(const run_t *run, int i, const double *p_out, const double *q_out) {
+  const obstacle_t *o = &run->obstacles[i];
+  const placed_t *placed = &run->placed[i];
+  const geodesic_t *g = &run->contacts[i].g;
+  double before[3], after[3], p[3], q[3];
+  if (one_way(placed->surface)) return WANTED;
+  neighbours(run, i, p_out, q_out, before, after);
+  inward(placed, before, p);
+  inward(placed, after, q);
+  return 3*(!o->has_side || passes_side(placed->surface, p, q, g->x1, g->x2, o->side)) +
+         (is_minimum(p, q, g) && g->angle < PI);
+}
+
+/* whether a path is better than another one, the shorter one of those on all sides */
+static int better(const run_t *a, const run_t *b, const double *p, const double *q) {
+  const run_t *both[2] = {a, b};
+  double length[2];
+  int rank[2] = {0, 0};
+  for (int k = 0; k < 2; ++k) {
+    double at[3], x[3];
+    copy(p, at);
+    length[k] = 0.0;
+    for (int i = 0; i < both[k]->count; ++i) {
+      if (!both[k]->contacts[i].touched) {
+        rank[k] += WANTED;
+        continue;
+      }
+      const geodesic_t *g = &both[k]->contacts[i].g;
+      rank[k] += level(both[k], i, p, q);
+      outward(&both[k]->placed[i], g->x1, x);
+      length[k] += distance(at, x) + g->s;
+      outward(&both[k]->placed[i], g->x2, at);
+    }
+    length[k] += distance(at, q);
+  }
+  return rank[0] > rank[1] || (rank[0] == rank[1] && length[0] < length[1] - 1e-9*length[1]);
+}
+
+/* take another way over one surface while that makes the whole path better */
+static void improve(run_t *run, const double *p_out, const double *q_out) {
+  for (int round = 0; round < ROUNDS; ++round) {
+    run_t best = *run;
+    int found = 0;
+    for (int i = 0; i < run->count; ++i) {
+      const obstacle_t *o = &run->obstacles[i];
+      const placed_t *placed = &run->placed[i];
+      const surface_t *s = placed->surface;
+      guess_t guess[MOST_GUESSES];
+      double before[3], after[3], p[3], q[3];
+      if (!run->contacts[i].touched || one_way(s)) continue;
+      neighbours(run, i, p_out, q_out, before, after);
+      inward(placed, before, p);
+      inward(placed, after, q);
+      int count = contact_guesses(o, p, q, guess), primary = 0;
+      for (int k = 0; k < count; ++k) primary += guess[k].primary;
+      if (primary == 1 && level(run, i, p_out, q_out) == WANTED &&
+          same_branch(o, p, run->contacts[i].g.x1, guess->x)) continue;
+      count = shoot(s, p, q, guess);
+      for (int k = 0; k < count; ++k) {
+        run_t tried = *run;
+        geodesic_t *g = &tried.contacts[i].g;
+        if (!from_guess(s, &guess[k], p, q, g) || !(g->s > 0.0)) continue;
+        if (distance(g->x1, run->contacts[i].g.x1) < 1e-6*s->size) continue;
+        if (!settle(&tried, p_out, q_out) || !better(&tried, &best, p_out, q_out)) continue;
+        best = tried;
+        found = 1;
+      }
+    }
+    if (!found) return;
+    *run = best;
+  }
+}
+
 static int solve_chain(run_t *run, const double *p, const double *q) {
   if (run->count == 1)
-    return single(run->obstacles, run->placed, run->warm_start + SINGLE, p, q, run->contacts);
-  first_guess_t plan[LONGEST];
-  int touched = 0;
-  first_guesses(run, p, q, plan);
-  for (int i = 0; i < run->count; ++i) touched |= run->contacts[i].touched;
-  if (touched && settle(run, p, q) && follows(run, plan, p, q)) return 1;
+    return single(run->obstacles, run->placed, run->warm_start + SINGLE, 0, p, q, run->contacts);
   forget(run);
-  for (int i = 0; i < run->count; ++i) {
-    if (!plan[i].touched) continue;
-    const surface_t *s = run->placed[i].surface;
-    double before[3], after[3], x[3];
-    start_t start;
-    neighbours(run, i, p, q, before, after);
-    inward(&run->placed[i], before, x);
-    start_towards(s, plan[i].guess.x, plan[i].guess.s, x, &start);
-    trace(s, &start, &run->contacts[i].g);
-    run->contacts[i].touched = 1;
+  /* surfaces that answer one another may go round in circles, and then keep to their ways */
+  for (int k = 0; k < MOST_SWEEPS; ++k) {
+    sweep(run, k, p, q);
+    run_t tried = *run;
+    if (!settle(&tried, p, q)) continue;
+    *run = tried;
+    improve(run, p, q);
+    return 1;
   }
-  if (settle(run, p, q)) return 1;
-  forget(run);
-  sweep(run, p, q);
-  return settle(run, p, q);
+  return 0;
 }
 
 /* the robot ---------------------------------------------------------------------------------- */

@@ -1,8 +1,7 @@
 /* First guesses of where a path touches: contact_guesses.py, sphere.py, cylinder.py. */
 
-/* primary: 1 where the shortest path may be near, 0 where not, OFF_SIDE where the side is wrong */
-typedef struct { double x[3], end[3], s, estimate; int primary, minimum_only; } guess_t;
-enum { OFF_SIDE = -1 };
+/* primary: whether the shortest path may be near */
+typedef struct { double x[3], end[3], s, estimate; int primary; } guess_t;
 typedef double (*function_t)(const void *data, double f);
 
 static double minimum(function_t function, const void *data, double low, double high,
@@ -107,7 +106,6 @@ static int around_cylinder(const surface_t *s, const double *p, const double *q,
   out->s = radius*theta*sqrt(1.0 + slope*slope);
   out->estimate = 0.0;
   out->primary = 1;
-  out->minimum_only = 0;
   return 1;
 }
 
@@ -171,7 +169,6 @@ static void mapped(const surface_t *s, const double *p, const double *q, const d
   out->s = length*(1.0 + angle*angle/(24.0*CHORDS*CHORDS));
   out->estimate = distance(p, out->x) + out->s + distance(x, q);
   out->primary = 1;
-  out->minimum_only = 0;
   outer(s, out->x);
   project(s, out->x);
   outer(s, x);
@@ -216,11 +213,11 @@ static int before(const guess_t *a, const guess_t *b) {
 
 static int all_round(const surface_t *s, const double *p, const double *q, const double *y_p,
                      const double *y_q, const double *middle, const double *y_side,
-                     int longer_arc, guess_t *out) {
+                     guess_t *out) {
   static const double h = 0.7071067811865476;
   static const double c[] = {1, h, 0, -h, -1, -h, 0, h}, sn[] = {0, h, 1, h, 0, -h, -1, -h};
   const double straight = distance(p, q);
-  double line[3], first[3], second[3], detour[DIRECTIONS], least = INFINITY;
+  double line[3], first[3], second[3], towards[3], detour[DIRECTIONS], least = INFINITY;
   guess_t all[DIRECTIONS];
   int count = 0;
   sub(y_q, y_p, line);
@@ -228,30 +225,38 @@ static int all_round(const surface_t *s, const double *p, const double *q, const
   along(middle, -dot(middle, line), line, first);
   unit(first);
   cross(line, first, second);
+  if (y_side) {
+    along(y_side, -dot(y_side, line), line, towards);
+    unit(towards);
+  }
   for (int k = 0; k < DIRECTIONS; ++k) {
     double u[3], a[3], b[3], turned[3];
     for (int i = 0; i < 3; ++i) u[i] = c[k]*first[i] + sn[k]*second[i];
     detour[k] = INFINITY;
-    const int off_side = (k || longer_arc) && y_side && dot(u, y_side) <= 0.0;
+    if (y_side && dot(u, towards) <= OFF_SIDE) continue;
     tangent(y_p, u, a);
     tangent(y_q, u, b);
     cross(a, b, turned);
     mapped(s, p, q, a, b, atan2(norm(turned), dot(a, b)), &all[k]);
-    all[k].minimum_only = longer_arc && !off_side;
-    all[k].primary = off_side ? OFF_SIDE : 0;
-    if (off_side) continue;
     detour[k] = all[k].estimate - straight;
     least = fmin(least, detour[k]);
   }
   for (int k = 0; k < DIRECTIONS; ++k) {
-    if (all[k].primary != OFF_SIDE)
-      all[k].primary = detour[k] <= detour[(k + DIRECTIONS - 1)%DIRECTIONS] &&
-                       detour[k] < detour[(k + 1)%DIRECTIONS] && detour[k] <= DETOUR_RATIO*least;
+    if (detour[k] == INFINITY) continue;
+    all[k].primary = detour[k] <= detour[(k + DIRECTIONS - 1)%DIRECTIONS] &&
+                     detour[k] < detour[(k + 1)%DIRECTIONS] && detour[k] <= DETOUR_RATIO*least;
     int place = count++;
     for (; place && before(&all[k], &out[place - 1]); --place) out[place] = out[place - 1];
     out[place] = all[k];
   }
   return count;
+}
+
+/* whether the first guess alone decides where the path goes */
+static int one_way(const surface_t *s) {
+  const double *radii = s->ellipsoid_radii;
+  return s->kind == CYLINDER || (s->kind == TORUS && !s->closed) ||
+         (radii[0] == radii[1] && radii[1] == radii[2]);
 }
 
 static int around(const surface_t *s, const double *p, const double *q, const double *side,
@@ -290,19 +295,15 @@ static int around(const surface_t *s, const double *p, const double *q, const do
     out->s = 0.05*s->size;
     out->estimate = distance(p, q);
     out->primary = 1;
-    out->minimum_only = 0;
-    return 1;
+      return 1;
   }
-  const double *radii = s->ellipsoid_radii;
-  const int round = radii[0] == radii[1] && radii[1] == radii[2];
-  const int one_way = s->kind == TORUS || round;
-  if (!one_way && !longer_arc) {
+  if (!one_way(s) && !longer_arc) {
     along(a, 1.0, b, near);
-    return all_round(s, p, q, y_p, y_q, near, side ? y_side : 0, 0, out);
+    return all_round(s, p, q, y_p, y_q, near, side ? y_side : 0, out);
   }
   mapped(s, p, q, a, b, angle, out);
-  if (one_way) return 1;
-  return 1 + all_round(s, p, q, y_p, y_q, y_side, y_side, 1, out + 1);
+  out->primary = one_way(s);
+  return 1;
 }
 
 /* whether an arc is on the side of the straight line on which the side point is */
@@ -383,7 +384,6 @@ static int through_ring(const surface_t *s, const double *p, const double *q, gu
     out->s = 0.1*tube;
   }
   out->primary = 1;
-  out->minimum_only = 0;
   return 1;
 }
 
@@ -408,13 +408,13 @@ static int contact_guesses(const obstacle_t *o, double *p, double *q, guess_t *o
   lifted(s, p);
   lifted(s, q);
   if (s->kind == CYLINDER) return around_cylinder(s, p, q, side, out);
-  return o->ring ? through_ring(s, p, q, out) : around(s, p, q, side, out);
+  return s->kind == TORUS && !s->closed ? through_ring(s, p, q, out) : around(s, p, q, side, out);
 }
 
 static int same_branch(const obstacle_t *o, const double *p, const double *a, const double *b) {
   const surface_t *s = &surfaces[o->surface];
   double y_p[3], u[3], v[3];
-  if (o->ring || s->kind == CYLINDER) {
+  if (s->kind == CYLINDER || (s->kind == TORUS && !s->closed)) {
     copy(a, u);
     copy(b, v);
     u[2] = v[2] = 0.0;

@@ -21,26 +21,94 @@ static void rate(const surface_t *s, const double *y, double *out) {
   out[11] = 0.0;
 }
 
+static void rk_step(const surface_t *s, const double *from, double h, double *y) {
+  double stage[STAGES][STATE];
+  for (int i = 0; i < STAGES; ++i) {
+    double z[STATE];
+    for (int c = 0; c < STATE; ++c) z[c] = 0.0;
+    for (int j = 0; j < i; ++j) {
+      const double m = MATRIX[i][j];
+      if (m != 0.0) for (int c = 0; c < STATE; ++c) z[c] += m*stage[j][c];
+    }
+    for (int c = 0; c < STATE; ++c) z[c] = from[c] + h*z[c];
+    rate(s, z, stage[i]);
+  }
+  memmove(y, from, STATE*sizeof(double));
+  for (int j = 0; j < STAGES; ++j)
+    if (WEIGHTS[j] != 0.0) for (int c = 0; c < STATE; ++c) y[c] += h*WEIGHTS[j]*stage[j][c];
+}
+
+/* rho^2/R^2 - 1 with the distance rho from a torus' axis, and its slope */
+static double edge(double radius, const double *y, double *slope) {
+  *slope = 2.0*(y[0]*y[3] + y[1]*y[4])/(radius*radius);
+  return (y[0]*y[0] + y[1]*y[1])/(radius*radius) - 1.0;
+}
+
+/* along the tube by h, or only to where that gets onto a disc; returns how far */
+static double to_disc(const surface_t *tube, const double *from, double h, double *y) {
+  const double radius = tube->radii[0];
+  double piece = h, outside = 0.0, inside = h, slope;
+  rk_step(tube, from, h, y);
+  double level = edge(radius, y, &slope);
+  if (level >= 0.0) return h;
+  for (int k = 0; k < TO_EDGE && !(fabs(level) < EDGE); ++k) {
+    if (level < 0.0) inside = piece;
+    else outside = piece;
+    piece -= level/slope;
+    if (!(piece > fmin(outside, inside) && piece < fmax(outside, inside)))
+      piece = 0.5*(outside + inside);
+    rk_step(tube, from, piece, y);
+    level = edge(radius, y, &slope);
+  }
+  return piece;
+}
+
+/* on the hull of a torus, in pieces: the curvature jumps at the edges of its discs */
+static void closed_step(const surface_t *s, double *y, double h) {
+  const double radius = s->radii[0], square = radius*radius, sense = h < 0.0 ? -1.0 : 1.0;
+  surface_t tube = *s;
+  tube.closed = 0;
+  for (int k = 0; k < PIECES && h != 0.0; ++k) {
+    double slope, slope_after, piece, after[STATE], found[STATE];
+    const double level = edge(radius, y, &slope);
+    if (level < -EDGE || (level < EDGE && sense*slope < 0.0)) {
+      const double towards = -0.5*sense*slope*square;
+      piece = sense*fmin(towards + sqrt(fmax(towards*towards - level*square, 0.0)), fabs(h));
+      along(y, piece, y + 3, y);
+      y[6] += piece*y[7];
+      y[8] += piece*y[9];
+    } else {
+      piece = to_disc(&tube, y, h, after);
+      edge(radius, after, &slope_after);
+      if (piece == h && sense*slope < 0.0 && sense*slope_after > 0.0) {
+        /* it came back; where it was nearest it may have been on the disc */
+        const double nearest = h*slope/(slope - slope_after);
+        const double short_of = to_disc(&tube, y, nearest, found);
+        if (short_of != nearest) {
+          piece = short_of;
+          memcpy(after, found, sizeof after);
+        }
+      }
+      memcpy(y, after, sizeof after);
+    }
+    h -= piece;
+  }
+}
+
+static void geodesic_step(const surface_t *s, double *y, double h) {
+  if (s->closed) closed_step(s, y, h);
+  else rk_step(s, y, h, y);
+}
+
 static void trace(const surface_t *s, const start_t *from, geodesic_t *g) {
-  double y[STATE] = {0}, stage[STAGES][STATE];
+  double y[STATE] = {0};
   copy(from->x, y);
   copy(from->t, y + 3);
   y[6] = y[9] = 1.0;
   const int count = (int)clip(ceil(fabs(from->s)/s->step), 1.0, MAX_STEPS);
   const double h = from->s/count;
   for (int step = 0; step < count; ++step) {
-    for (int i = 0; i < STAGES; ++i) {
-      double z[STATE];
-      for (int c = 0; c < STATE; ++c) z[c] = 0.0;
-      for (int j = 0; j < i; ++j) {
-        const double m = MATRIX[i][j];
-        if (m != 0.0) for (int c = 0; c < STATE; ++c) z[c] += m*stage[j][c];
-      }
-      for (int c = 0; c < STATE; ++c) z[c] = y[c] + h*z[c];
-      rate(s, z, stage[i]);
-    }
-    for (int j = 0; j < STAGES; ++j)
-      if (WEIGHTS[j] != 0.0) for (int c = 0; c < STATE; ++c) y[c] += h*WEIGHTS[j]*stage[j][c];
+    geodesic_step(s, y, h);
   }
   copy(from->x, g->x1);
   copy(from->t, g->t1);

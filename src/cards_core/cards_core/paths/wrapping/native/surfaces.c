@@ -23,9 +23,13 @@ static const double TOUCH_TOLERANCE = 1e-9, PLANE_TOLERANCE = 1e-9, LIFT = 1e-8;
 static const double TOLERANCE = 1e-11, ACCEPTABLE = 1e-8, DETOUR_RATIO = 1.3, SAME_BRANCH = 0.98;
 static const double GOLDEN = 0.6180339887498949, PI = 3.141592653589793;
 static const double SWEEP_TOLERANCE = 1e-2, SMALLEST_STRIDE = 1e-3;
-enum { MAX_STEPS = 96, MAX_ITERATIONS = 25, SWEEPS = 30, ROUNDS = 12, AZIMUTHS = 48 };
+enum { MAX_STEPS = 96, MAX_ITERATIONS = 25, SWEEPS = 30, MOST_SWEEPS = 6, ROUNDS = 12, AZIMUTHS = 48 };
 enum { SAMPLES = 64, CHORDS = 6, DIRECTIONS = 8, MOST_GUESSES = DIRECTIONS + 1, HALVINGS = 45 };
 enum { ELLIPSOID, CYLINDER, TORUS, HULL };
+enum { PIECES = 8, TO_EDGE = 60 };
+enum { RAYS = 32, TO_HORIZON = 50, TO_PLANE = 20, TO_ZERO = 20, TO_EXTREMUM = 12, TO_TANGENT = 40 };
+static const double RAY_STEP = 2.0, OFF_SIDE = -0.4;
+static const double EDGE = 1e-13;
 enum { WANTED = 4, LAST_RESORT = 2 };
 
 /* vectors ------------------------------------------------------------------------------------ */
@@ -153,9 +157,12 @@ static double hull(const surface_t *s, const double *x, double *gradient, double
   return top - log(share)/s->sharpness + 0.5*dot(from_centre, from_centre)/s->bulge;
 }
 
-static void torus_polar(const surface_t *s, const double *x, double *rho, double *tube) {
+/* distance from the axis and from the tube's centre line, or from the disc in it if closed */
+static double torus_polar(const surface_t *s, const double *x, double *rho, double *tube) {
   *rho = fmax(hypot(x[0], x[1]), 1e-9*s->radii[0]);
-  *tube = fmax(hypot(*rho - s->radii[0], x[2]), 1e-9*s->radii[1]);
+  const double beyond = s->closed ? fmax(*rho - s->radii[0], 0.0) : *rho - s->radii[0];
+  *tube = fmax(hypot(beyond, x[2]), 1e-9*s->radii[1]);
+  return beyond;
 }
 
 static void normal(const surface_t *s, const double *x, double *n) {
@@ -171,8 +178,7 @@ static void normal(const surface_t *s, const double *x, double *n) {
     n[2] = 0.0;
   } else {
     double rho, tube;
-    torus_polar(s, x, &rho, &tube);
-    const double radial = (rho - s->radii[0])/(rho*tube);
+    const double radial = torus_polar(s, x, &rho, &tube)/(rho*tube);
     n[0] = x[0]*radial;
     n[1] = x[1]*radial;
     n[2] = x[2]/tube;
@@ -200,8 +206,6 @@ static double height(const surface_t *s, const double *x) {
 }
 
 static double cover(const surface_t *s, const double *x) {
-  if (s->kind == TORUS)
-    return hypot(fmax(hypot(x[0], x[1]) - s->radii[0], 0.0), x[2]) - s->radii[1];
   if (s->kind == HULL) {
     double g[3];
     return hull(s, x, g, 0);
@@ -272,9 +276,9 @@ static void curvature(const surface_t *s, const double *x, const double *t, doub
       ring = 1.0/rho;
       round_tube = 0.0;
     } else {
-      torus_polar(s, x, &rho, &tube);
-      ring = (rho - s->radii[0])/(tube*rho);
-      round_tube = 1.0/tube;
+      const double beyond = torus_polar(s, x, &rho, &tube);
+      ring = beyond/(tube*rho);
+      round_tube = s->closed && rho < s->radii[0] ? 0.0 : 1.0/tube;
     }
     around[0] = -x[1]/rho;
     around[1] = x[0]/rho;
