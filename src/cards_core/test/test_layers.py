@@ -25,6 +25,7 @@ BASE = {
     "executable",
     "files",
     "foreign_files",
+    "json_values",
     "named_files",
     "names",
     "permissions",

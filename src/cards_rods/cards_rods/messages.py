@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cards_core.json_values import json_value
 from cards_core.rods.robots.robot import RodRobot
 from cards_core.rods.robots.solution import RobotShapes
 from cards_core.rods.status import RodStatus
@@ -158,45 +159,32 @@ def status_text(simulation: RodSimulation) -> str:
 def report_text(simulation: RodSimulation) -> str:
     """Return everything about the last solution as a JSON object, for ``~/solve``."""
     result, solution = simulation.result, simulation.solution
-    position, *quaternion = np.split(pose_values(solution.pose), [3])
-    joints = simulation.robot.joint_names
-    return json.dumps(
-        {
-            **json.loads(status_text(simulation)),
-            "arrived": bool(result.arrived),
-            "remaining": _number(result.remaining.fraction),
-            "q": dict(zip(joints, map(_number, solution.q), strict=True)),
-            "position": [_number(x) for x in position],
-            "orientation_wxyz": [_number(x) for x in quaternion[0]],
-            "external_wrench": [_number(x) for x in simulation.wrench],
-            "external_frame": simulation.wrench_frame,
-            "plate_wrench": [_number(x) for x in solution.plate_wrench],
-            "limbs": {
-                limb.name: {
-                    "base_wrench": [_number(x) for x in base],
-                    "tip_wrench": [_number(x) for x in tip],
-                }
-                for limb, base, tip in zip(
-                    simulation.robot.limbs,
-                    solution.base_wrenches,
-                    solution.tip_wrenches,
-                    strict=True,
-                )
-            },
-            "stiffness": [[_number(x) for x in row] for row in np.asarray(solution.stiffness)],
-            "min_eigenvalue": _number(result.min_eigenvalue),
-            "start_eigenvalue": _number(result.reference_eigenvalue),
-            "condition": _number(solution.condition),
-            "residual": _number(solution.residual),
-            "iterations": int(solution.iterations),
-            "solve_us": _number(1e6 * solution.time_s),
+    position, orientation = np.split(pose_values(solution.pose), [3])
+    content = {
+        **json.loads(status_text(simulation)),
+        "arrived": bool(result.arrived),
+        "remaining": result.remaining.fraction,
+        "q": dict(zip(simulation.robot.joint_names, solution.q, strict=True)),
+        "position": position,
+        "orientation_wxyz": orientation,
+        "external_wrench": simulation.wrench,
+        "external_frame": simulation.wrench_frame,
+        "plate_wrench": solution.plate_wrench,
+        "limbs": {
+            limb.name: {"base_wrench": base, "tip_wrench": tip}
+            for limb, base, tip in zip(
+                simulation.robot.limbs, solution.base_wrenches, solution.tip_wrenches, strict=True
+            )
         },
-        allow_nan=False,
-    )
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if math.isfinite(value) else None
+        "stiffness": solution.stiffness,
+        "min_eigenvalue": result.min_eigenvalue,
+        "start_eigenvalue": result.reference_eigenvalue,
+        "condition": solution.condition,
+        "residual": solution.residual,
+        "iterations": int(solution.iterations),
+        "solve_us": 1e6 * solution.time_s,
+    }
+    return json.dumps(json_value(content), allow_nan=False)
 
 
 def _rounded(value: Any) -> float | None:

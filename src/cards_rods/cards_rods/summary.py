@@ -37,6 +37,7 @@ from typing import Any
 import numpy as np
 
 from cards_core.errors import CardsError
+from cards_core.json_values import json_value
 from cards_core.loop.verdict import NOTABLE_SHARE, Ending, Verdict, ending_failures
 from cards_core.rods.status import RodStatus, is_good
 from cards_core.spatial import rotation_log
@@ -177,7 +178,7 @@ def summarise(
     return {
         "robot": robot,
         "steps": steps,
-        **{name: _number(value) for name, value in numbers.items()},
+        **json_value(numbers),
         "held_steps": int(np.sum(log["held"] > 0.5)),
         "status": {
             RodStatus(name).name: int(count) for name, count in zip(names, counts, strict=True)
@@ -198,7 +199,3 @@ def _errors(name: str, unit: str, values: Array) -> dict[str, float]:
         f"{name}_max_{unit}": float(values.max()),
         f"{name}_rms_{unit}": float(np.sqrt(np.mean(values**2))),
     }
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if math.isfinite(value) else None

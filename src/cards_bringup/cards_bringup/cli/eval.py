@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from cards_bringup.cli.analyse.point_analysis import plain
 from cards_bringup.cli.printed import array_text
 from cards_bringup.vectors import vector
 from cards_core.dynamics import make_dynamics
 from cards_core.exit_codes import of_answers
 from cards_core.formats import load
+from cards_core.json_values import json_value
 from cards_core.typing import Array
 
 EXAMPLES = """examples:
@@ -153,7 +153,7 @@ def run(args: argparse.Namespace) -> int:
     values = [vector(getattr(args, name), name) for name in ("q", "qd", "qdd")]
     result = evaluate(args.robot, *values, frame=args.frame, backend=args.backend)
     if args.json:
-        print(json.dumps(result, default=plain))
+        print(json.dumps(result, default=json_value))
     else:
         _print_table(result)
     return of_answers(["PATH_NOT_FOUND"] if result["path_not_found"] else [])

@@ -21,6 +21,7 @@ from cards_bringup.reproduce.experiment import (
 )
 from cards_core import __version__
 from cards_core.exit_codes import ExitCode
+from cards_core.json_values import json_value
 
 JSON = "report.json"
 MARKDOWN = "report.md"
@@ -137,7 +138,7 @@ def _entry(result: Result) -> dict[str, Any]:
                 "name": run.name,
                 "state": run.state,
                 "folder": run.folder,
-                "wall_time_s": _finite(run.wall_time),
+                "wall_time_s": json_value(run.wall_time),
                 "machine": dict(run.machine),
                 "setup": dict(run.setup),
             }
@@ -157,17 +158,13 @@ def _claim(judgement: Judgement) -> dict[str, Any]:
         "source": claim.source,
         "published": claim.published,
         "statement": claim.statement or None,
-        "ours": _finite(judgement.value),
+        "ours": json_value(judgement.value),
         "unit": claim.unit,
-        "accepted": [_finite(claim.band.low), _finite(claim.band.high)],
+        "accepted": [json_value(claim.band.low), json_value(claim.band.high)],
         "why": claim.why,
         "verdict": judgement.verdict,
         "reason": judgement.reason or None,
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def claim_columns(judgements: Sequence[Judgement]) -> dict[str, list[Any]]:

@@ -39,6 +39,7 @@ from cards_core.analysis.workspace.points import PointSet, Samples
 from cards_core.checks import finite_number
 from cards_core.dynamics import Dynamics
 from cards_core.errors import DescriptionError
+from cards_core.json_values import json_value
 from cards_core.robot.elements import WORLD, Muscle, path_links
 from cards_core.robot.inertia import inertia_problem
 from cards_core.robot.model import WORLD_NODE, Robot, Tree
@@ -170,8 +171,8 @@ class RobotCheck:
         arms = {
             muscle: {
                 coordinate: {
-                    "least": _plain(self.arm_least[i, j]),
-                    "most": _plain(self.arm_most[i, j]),
+                    "least": json_value(self.arm_least[i, j]),
+                    "most": json_value(self.arm_most[i, j]),
                     "sign_changes": bool(changes[i, j]),
                 }
                 for j, coordinate in enumerate(self.coordinates)
@@ -657,10 +658,6 @@ def _count(bad: npt.NDArray[np.bool_]) -> str:
 
 def _named(names: tuple[str, ...], which: npt.NDArray[np.bool_]) -> list[str]:
     return [name for name, there in zip(names, which, strict=True) if there]
-
-
-def _plain(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 def _least(values: Array) -> float | None:

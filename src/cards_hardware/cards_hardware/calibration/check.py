@@ -21,6 +21,7 @@ import numpy as np
 
 from cards_core.dynamics.interface import Dynamics
 from cards_core.estimation import EstimationError, JointEstimator
+from cards_core.json_values import json_value
 from cards_core.typing import Array
 from cards_hardware.calibration.procedure import Calibration
 from cards_hardware.calibration.recording import Measurement
@@ -63,10 +64,8 @@ class MuscleCheck:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for a report."""
-        return {
-            key: None if isinstance(value, float) and math.isnan(value) else value
-            for key, value in asdict(self).items()
-        }
+        values: dict[str, Any] = json_value(asdict(self))
+        return values
 
 
 def check_with_joints(

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from cards_hardware.protocol.enums import MuscleFlag, Severity
+from cards_core.json_values import json_value
+from cards_hardware.protocol.enums import MuscleFlag
 
 NAN = math.nan
 
@@ -135,7 +136,7 @@ class Snapshot:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain values; what is not a number as None."""
-        out: dict[str, Any] = _plain(asdict(self))
+        out: dict[str, Any] = json_value(asdict(self))
         return out
 
 
@@ -153,13 +154,3 @@ class MonitorSource(Protocol):
     def close(self) -> None:
         """Release ports and nodes."""
         ...
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return int(value) if isinstance(value, Severity) else value

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from cards_core.analysis.inverse_dynamics import InverseDynamics
 from cards_core.analysis.inverse_kinematics import inverse_kinematics
 from cards_core.analysis.status import PointStatus
 from cards_core.dynamics.interface import Dynamics
+from cards_core.json_values import json_value
 from cards_core.stamps import seconds
 from cards_core.typing import Array
 from cards_model_compiler.live_analysis.analyses import (
@@ -142,7 +140,7 @@ class PoseReport:
             "status": answer.status.name,
             "verdict": found.verdict,
             "coordinates": list(self._dynamics.tree.velocity_names),
-            **{name: plain(getattr(found, name)) for name in parts},
+            **{name: json_value(getattr(found, name)) for name in parts},
         }
 
     def _interaction_of(self, state: RobotState) -> dict[str, Any]:
@@ -152,7 +150,7 @@ class PoseReport:
         return {
             "status": answer.status.name,
             "joints": {
-                joint.name: {"force": plain(row[:3]), "moment": plain(row[3:])}
+                joint.name: {"force": json_value(row[:3]), "moment": json_value(row[3:])}
                 for joint, row in zip(joints, rows, strict=True)
             },
         }
@@ -199,11 +197,4 @@ def spoken(
 
 def by_name(names: Sequence[str], values: Array) -> dict[str, float | None]:
     """Return values by name; JSON has neither NaN nor infinity, so these are None."""
-    return dict(zip(names, plain(values), strict=True))
-
-
-def plain(values: Any) -> Any:
-    """Return numbers as nested lists, with None for what is not finite."""
-    if isinstance(values, np.ndarray):
-        return [plain(value) for value in values]
-    return float(values) if math.isfinite(values) else None
+    return dict(zip(names, json_value(values), strict=True))

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from cards_core.errors import CardsError
+from cards_core.json_values import json_value
 from cards_core.typing import Array
 from cards_viz.labels import joint_labels
 from cards_viz.runs.recorded import RecordedRun, labels_of
@@ -95,18 +96,14 @@ class Difference:
             "quantity": self.quantity,
             "unit": self.unit,
             "entry": self.entry or None,
-            "mean_a": _plain(self.mean_a),
-            "mean_b": _plain(self.mean_b),
-            "mean_difference": _plain(self.mean),
-            "rms_difference": _plain(self.rms),
-            "max_difference": _plain(self.largest),
-            "max_at_s": _plain(self.at),
+            "mean_a": json_value(self.mean_a),
+            "mean_b": json_value(self.mean_b),
+            "mean_difference": json_value(self.mean),
+            "rms_difference": json_value(self.rms),
+            "max_difference": json_value(self.largest),
+            "max_at_s": json_value(self.at),
             "max_of": self.of or None,
         }
-
-
-def _plain(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 @dataclass(frozen=True, eq=False)

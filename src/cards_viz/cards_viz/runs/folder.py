@@ -19,6 +19,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from cards_core.files import replacing
+from cards_core.json_values import json_value
 from cards_core.loop.run_log import CONTROLLER_LOG, SIMULATOR_LOG
 from cards_core.robot.model import Robot
 from cards_core.robot.motors import motors_of
@@ -137,7 +138,7 @@ def _write(
     tree = robot.tree
     check_widths(robot, simulator, controller)
     labels = labels_of(tree, controller, info)
-    summary: dict[str, Any] = _plain(
+    summary: dict[str, Any] = json_value(
         summarise(
             robot.name,
             simulator,
@@ -286,24 +287,3 @@ def _publish(work: Path, target: Path) -> None:
 
 def _json(summary: Mapping[str, Any]) -> str:
     return json.dumps(summary, indent=2, allow_nan=False) + "\n"
-
-
-def _plain(value: Any) -> Any:
-    """Turn NumPy values, tuples and paths into what JSON can hold; NaN and infinity into null."""
-    match value:
-        case Mapping():
-            return {str(key): _plain(item) for key, item in value.items()}
-        case np.ndarray():
-            return _plain(value.tolist())
-        case list() | tuple():
-            return [_plain(item) for item in value]
-        case bool() | np.bool_():
-            return bool(value)
-        case int() | np.integer():
-            return int(value)
-        case float() | np.floating():
-            return float(value) if np.isfinite(value) else None
-        case None | str():
-            return value
-        case _:
-            return str(value)

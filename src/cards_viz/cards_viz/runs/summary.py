@@ -38,6 +38,7 @@ import numpy as np
 from cards_core.control.interface import ControlStatus
 from cards_core.errors import DescriptionError
 from cards_core.foreign_files import typed
+from cards_core.json_values import json_value
 from cards_core.loop.host import ANSWERED_MODES
 from cards_core.loop.task_tally import POSITIONS, TaskTally
 from cards_core.loop.verdict import Ending, HostFacts, TaskFacts, Verdict, judge
@@ -221,12 +222,12 @@ def summarise(
         "mode": info.mode,
         "sim_time_s": _rounded(simulator.time[-1]),
         "wall_time_s": _rounded(info.wall_time_s),
-        "tension_min_N": _number(acted.min()) if acted.size else None,
-        "tension_max_N": _number(acted.max()) if acted.size else None,
+        "tension_min_N": json_value(acted.min()) if acted.size else None,
+        "tension_max_N": json_value(acted.max()) if acted.size else None,
         "trajectory_sha256": trajectory_sha256(simulator.q),
     }
     if simulator.efforts.size:
-        out["effort_max"] = _number(np.abs(simulator.efforts).max())
+        out["effort_max"] = json_value(np.abs(simulator.efforts).max())
     if controller is not None:
         out |= _of_controller(controller, info, error_units)
     verdict = verdict_of(simulator, controller, info, muscles=muscles, error_units=error_units)
@@ -256,14 +257,14 @@ def _of_controller(
         for unit in ("rad", "m"):
             entries = error[:, np.array(error_units[: error.shape[1]]) == unit]
             if entries.size:
-                out[f"joint_error_max_{unit}"] = _number(np.max(np.abs(entries)))
-                out[f"joint_error_rms_{unit}"] = _number(np.sqrt(np.mean(entries**2)))
+                out[f"joint_error_max_{unit}"] = json_value(np.max(np.abs(entries)))
+                out[f"joint_error_rms_{unit}"] = json_value(np.sqrt(np.mean(entries**2)))
     else:
         positions = position_entries(info.axes, error.shape[1])
         if positions:
             distance = np.linalg.norm(error[:, :positions], axis=1)
-            out["op_error_rms_m"] = _number(np.sqrt(np.mean(distance**2)))
-            out["op_error_max_m"] = _number(distance.max())
+            out["op_error_rms_m"] = json_value(np.sqrt(np.mean(distance**2)))
+            out["op_error_max_m"] = json_value(distance.max())
     span = log.time[-1] - log.time[0]
     p50, p99 = np.percentile(log.loop_us, [50.0, 99.0])
     out |= {
@@ -275,11 +276,6 @@ def _of_controller(
         "missed_deadlines": int(log.missed_deadlines[-1]),
     }
     return out
-
-
-def _number(value: Any) -> float | None:
-    """Return a float, or None for a value that JSON cannot express."""
-    return float(value) if math.isfinite(value) else None
 
 
 def _rounded(value: Any, digits: int = 6) -> float | None:

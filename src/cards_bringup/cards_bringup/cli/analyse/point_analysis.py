@@ -29,6 +29,7 @@ from cards_core.dynamics.interface import Dynamics
 from cards_core.errors import CardsError, ShapeError
 from cards_core.exit_codes import of_answers
 from cards_core.files import writing_together
+from cards_core.json_values import json_value
 from cards_core.robot.model import Tree
 from cards_core.table_files import open_csv, read_npz
 from cards_core.typing import Array
@@ -279,7 +280,7 @@ def finish(
             "path_not_found": lost,
             "files": [str(file) for file in files],
         }
-        print(json.dumps(content, default=plain))
+        print(json.dumps(content, default=json_value))
         return code
     _print(dynamics.robot.name, names, series, time)
     print()
@@ -303,19 +304,6 @@ def _lost(dynamics: Dynamics, names: Sequence[str], series: dict[str, Series]) -
     lengths = dynamics.batch(q[points]).muscle_lengths
     missing = np.isnan(lengths).any(axis=0)
     return [dynamics.robot.muscles[i].name for i in np.flatnonzero(missing)]
-
-
-def plain(value: Any) -> Any:
-    """Return arrays as lists, with null for numbers that are not finite."""
-    if isinstance(value, np.ndarray | np.generic):
-        return _finite(value.tolist())
-    return str(value)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return value if not isinstance(value, float) or math.isfinite(value) else None
 
 
 def _write(

@@ -9,13 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cards_bringup.cli import print_columns
 from cards_bringup.cli.analyse.point_analysis import writing
 from cards_bringup.option_types import COUNT, POSITIVE
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
+from cards_core.json_values import json_value
 
 PRESTRESS_EXAMPLES = """examples:
   ./cards analyse prestress prism_3                          in the shape as built
@@ -253,7 +252,7 @@ def _settled(found: Any) -> dict[str, Any]:
 
 
 def _finish(args: argparse.Namespace, content: dict[str, Any], figure: Any, show: Any) -> int:
-    content = {key: _plain(value) for key, value in content.items()}
+    content = json_value(content)
     files = []
     if args.out is not None:
         from cards_viz.plots.drawing import save
@@ -272,15 +271,6 @@ def _finish(args: argparse.Namespace, content: dict[str, Any], figure: Any, show
         for file in files:
             print(file)
     return ExitCode.DONE
-
-
-def _plain(value: Any) -> Any:
-    """Return arrays as lists, with null for numbers that are not finite."""
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _print_settled(content: dict[str, Any]) -> None:

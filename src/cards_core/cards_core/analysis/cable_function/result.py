@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cards_core.analysis.status import ANSWERS, PointStatus
+from cards_core.json_values import json_value
 from cards_core.typing import Array
 
 Counts = npt.NDArray[np.intp]
@@ -203,9 +204,9 @@ class CableFunction:
                 },
                 "positive": _fractions(self.arms.positive, self.arms.poses),
                 "negative": _fractions(self.arms.negative, self.arms.poses),
-                "least": _plain(self.arms.least),
-                "most": _plain(self.arms.most),
-                "mean_size": _plain(self.arms.mean_size),
+                "least": json_value(self.arms.least),
+                "most": json_value(self.arms.most),
+                "mean_size": json_value(self.arms.mean_size),
             },
             "necessity": {name: self._necessity(found) for name, found in self.necessity.items()},
             "tensions": self._tensions(),
@@ -236,9 +237,9 @@ class CableFunction:
                     "needed": int(use.needed[i]),
                     "exchangeable": int(use.exchangeable[i]),
                     "idle": int(use.idle[i]),
-                    "limits": _plain(np.array([use.lower[i], use.upper[i]])),
-                    "least": _plain(_summary(use.least[:, i])),
-                    "most": _plain(_summary(use.most[:, i])),
+                    "limits": json_value(np.array([use.lower[i], use.upper[i]])),
+                    "least": json_value(_summary(use.least[:, i])),
+                    "most": json_value(_summary(use.most[:, i])),
                 }
                 for i, muscle in enumerate(use.muscles)
             },
@@ -254,11 +255,4 @@ def _summary(values: Array) -> Array:
 
 
 def _fractions(counts: Counts, poses: int) -> Any:
-    return _plain(counts / poses) if poses else _plain(np.full(counts.shape, np.nan))
-
-
-def _plain(values: Array) -> Any:
-    """Nested lists with None for what is not finite: JSON has no NaN."""
-    if values.ndim:
-        return [_plain(row) for row in values]
-    return float(values) if np.isfinite(values) else None
+    return json_value(counts / poses if poses else np.full(counts.shape, np.nan))

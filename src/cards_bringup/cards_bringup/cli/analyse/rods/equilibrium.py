@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from cards_bringup.vectors import vector
 from cards_core.analysis.workspace import Grid
 from cards_core.errors import CardsError
 from cards_core.exit_codes import of_answers
+from cards_core.json_values import json_value
 from cards_core.rods.analysis.workspace_slice import PlateGrid, find_coordinate
 from cards_core.rods.robots.limb_failure import limb_morse_index
 from cards_core.rods.robots.reader import read_rod_robot
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
             "collapse_direction": solution.eigenvector.tolist(),
             "unstable_rods": limb_morse_index(solver, solution).tolist(),
             "jacobian": solution.jacobian.tolist(),
-            "condition": _finite(solution.condition),
+            "condition": json_value(solution.condition),
             "base_wrenches": solution.base_wrenches.tolist(),
             "tip_wrenches": solution.tip_wrenches.tolist(),
             "limbs": [limb.name for limb in robot.limbs],
@@ -164,10 +164,6 @@ def _pose(args: argparse.Namespace, robot: Any) -> Array | None:
     )
     fixed = {full: number_of(text, f"--pose {name}") for full, name, text in texts}
     return PlateGrid(robot, Grid((), fixed), robot.home_pose).pose(0)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _print(content: dict[str, Any]) -> None:
