@@ -299,6 +299,19 @@ class Wrap:
     line: int | None = None
     free_ends: bool = False
 
+    def goes_through(self, surface: WrapSurface) -> bool:
+        """Return whether the muscle goes through the surface: also if ``side`` is in its hole.
+
+        Args:
+            surface: The surface of this name.
+        """
+        if not isinstance(surface.geometry, Torus) or self.inside:
+            return self.inside
+        if self.side is None:
+            return False
+        side = surface.pose.inverse().apply(self.side)
+        return float(np.hypot(side[0], side[1])) < surface.geometry.radius
+
 
 @dataclass(frozen=True, eq=False)
 class Pulley:

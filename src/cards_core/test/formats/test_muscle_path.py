@@ -9,7 +9,7 @@ from sdf_documents import block, link, model
 
 from cards_core.errors import DescriptionError
 from cards_core.formats import parse_muscle_block, read_sdf, to_sdf, write_model
-from cards_core.formats.sdf.muscle_path import depth_inside, pulley_problem
+from cards_core.formats.sdf.muscle_path import depth_inside, inside_problem, pulley_problem
 from cards_core.robot import (
     Cylinder,
     Ellipsoid,
@@ -338,6 +338,17 @@ def test_depth_changes_its_sign_at_the_surface(kind):
         assert (depth > 0) == inside
         count += inside
     assert 20 < count < 1480
+
+
+def test_the_hole_of_a_torus_is_inside_for_a_path_around_it_alone():
+    torus = WrapSurface("s", "a", Torus(0.5, 0.1))
+    hole = np.array([0.0, 0.3, 0.04])
+    assert depth_inside(torus, hole, closed=True) == pytest.approx(0.06, abs=1e-14)
+    assert depth_inside(torus, np.array([0.0, 0.53, 0.04]), closed=True) == pytest.approx(0.05)
+    for wrap in (Wrap("s"), Wrap("s", side=np.array([0.0, 0.7, 0.0]))):
+        assert "60 mm inside wrap surface 's'" in inside_problem(wrap, torus, hole)[0]
+    for wrap in (Wrap("s", inside=True), Wrap("s", side=np.array([0.0, 0.3, 0.0]))):
+        assert inside_problem(wrap, torus, hole) is None
 
 
 def test_depth_is_a_distance():

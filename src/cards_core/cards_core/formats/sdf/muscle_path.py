@@ -78,7 +78,7 @@ def read_wrap_surface(
     return WrapSurface(name, link, read(shape, base), _pose(element), element.line)
 
 
-def depth_inside(surface: WrapSurface, point: Vector3) -> float:
+def depth_inside(surface: WrapSurface, point: Vector3, *, closed: bool = False) -> float:
     """Return how deep a point lies inside a surface, [m]; negative outside.
 
     The distance to the nearest point of a sphere, cylinder or torus; for an ellipsoid the one
@@ -87,6 +87,10 @@ def depth_inside(surface: WrapSurface, point: Vector3) -> float:
     Args:
         surface: The surface.
         point: In coordinates of the surface's link, shape (3,), [m].
+        closed: Whether the hole of a torus is closed by flat discs, as for a path around it.
+
+    Raises:
+        UnknownNameError: No such shape.
     """
     x, y, z = (float(v) for v in surface.pose.inverse().apply(point))
     match surface.geometry:
@@ -100,7 +104,8 @@ def depth_inside(surface: WrapSurface, point: Vector3) -> float:
                 return float(np.min(radii))
             return math.hypot(x, y, z) * (1.0 / scaled - 1.0)
         case Torus(radius, tube_radius):
-            return tube_radius - math.hypot(math.hypot(x, y) - radius, z)
+            beyond = math.hypot(x, y) - radius
+            return tube_radius - math.hypot(max(beyond, 0.0) if closed else beyond, z)
         case Mesh():
             return 0.0
         case _:
@@ -287,7 +292,7 @@ def inside_problem(wrap: Wrap, surface: WrapSurface, point: Vector3) -> tuple[st
     """
     if wrap.inside and isinstance(surface.geometry, Cylinder | Sphere):
         return None  # within is where the muscle runs
-    depth = depth_inside(surface, point)
+    depth = depth_inside(surface, point, closed=not wrap.goes_through(surface))
     if depth < SAME_PLACE:
         return None
     return (

@@ -69,19 +69,6 @@ class ChainSpec:
     after: Vector3
 
 
-def goes_through(geometry: WrapGeometry, wrap: Wrap, side: Vector3 | None) -> bool:
-    """Return whether a path goes through the hole of a torus.
-
-    Args:
-        geometry: Of the surface.
-        wrap: The element of the path.
-        side: Its side point in coordinates of the surface, shape (3,), [m], or None.
-    """
-    if not isinstance(geometry, Torus):
-        return False
-    return wrap.inside or (side is not None and float(np.hypot(*side[:2])) < geometry.radius)
-
-
 class GeodesicProblem:
     """What `GeodesicPaths` solves.
 
@@ -121,7 +108,7 @@ class GeodesicProblem:
                 raise UnknownNameError.of_type(
                     "wrap surface", item.geometry, get_args(WrapGeometry)
                 )
-            around = not goes_through(item.geometry, contact.element, contact.side)
+            around = not contact.element.goes_through(item)
             if (item.name, around) not in index:
                 index[item.name, around] = len(self._used)
                 self._used.append((item, around))
