@@ -111,8 +111,8 @@ class Bodies(Protocol):
         ...
 
 
-class ModelPort(Protocol):
-    """The model that holds the plugin. Names are relative to it: ``link``, ``nested::link``.
+class HoldingModelPort(Protocol):
+    """The model that holds a plugin. Names are relative to it: ``link``, ``nested::link``.
 
     Attributes:
         path: Names of the models from the world down to this one.
@@ -132,16 +132,8 @@ class ModelPort(Protocol):
         """Return the names of all links, those of nested models too."""
         ...
 
-    def joints(self) -> list[JointInfo]:
-        """Return all joints, those of nested models too, in the order of the file."""
-        ...
-
     def link(self, name: str, *, moving: bool) -> LinkPort | None:
         """Return a link, None if there is none; velocities are measured if it is ``moving``."""
-        ...
-
-    def neighbour(self, model: str, link: str) -> LinkPort | None:
-        """Return a link of another model of the world, None if there is none, and measure it."""
         ...
 
     def joint(self, name: str) -> JointPort | None:
@@ -161,6 +153,18 @@ class ModelPort(Protocol):
             joints: Joints that are read.
             pulled: Links that are pulled.
         """
+        ...
+
+
+class ModelPort(HoldingModelPort, Protocol):
+    """The model that holds the plugin of muscles."""
+
+    def joints(self) -> list[JointInfo]:
+        """Return all joints, those of nested models too, in the order of the file."""
+        ...
+
+    def neighbour(self, model: str, link: str) -> LinkPort | None:
+        """Return a link of another model of the world, None if there is none, and measure it."""
         ...
 
 
