@@ -23,14 +23,13 @@ from cards_core.foreign_files import typed
 from cards_core.formats import load
 from cards_core.muscles.command import CommandRefusedError
 from cards_core.parameters.declaration import ParameterSet
-from cards_core.robot.state import RobotState
 from cards_core.spatial import placed
 from cards_core.typing import Array
 from cards_learning.experiment import CONTROL_PERIOD, WHOLE, Experiment, Run
 from cards_learning.measures import NAMES, Work, measure, objective
 from cards_sim.build import build_host
 from cards_sim.errors import SimulationStoppedError
-from cards_sim.host import SimulatorHost
+from cards_sim.host import SimulatorHost, state_row
 
 LOOK_PERIOD = 0.1
 """How often the height is looked at, [s]."""
@@ -252,7 +251,7 @@ class Laboratory:
         look = max(1, round(LOOK_PERIOD / CONTROL_PERIOD))
         ends = np.cumsum(simulator.row_parts)[:-1]
         rows = np.empty((steps + 1, simulator.row_size))
-        rows[0] = _row(host.state)
+        rows[0] = state_row(host.state)
         nearest = math.inf
         for turn in range(max(1, round(experiment.duration / (steps * experiment.time_step)))):
             host.submit(controller.step(host.state))
@@ -299,19 +298,6 @@ class Laboratory:
 
 class _DivergedError(Exception):
     """The oscillators diverged."""
-
-
-def _row(state: RobotState) -> Array:
-    """Return a state as a row of `SimulatorHost.steps`."""
-    parts = (
-        state.q,
-        state.qd,
-        state.measured("muscle_lengths"),
-        state.measured("muscle_rates"),
-        state.measured("tensions"),
-        state.measured("actuators"),
-    )
-    return np.concatenate(parts)
 
 
 def _unknown() -> dict[str, float]:

@@ -143,18 +143,8 @@ class SimulatorHost(SteppedHost):
 
     def _write_row(self, rows: Array | None, taken: int) -> None:
         """Write the present state as the row of the last of the steps taken."""
-        if rows is None:
-            return
-        state = self._state
-        parts = (
-            state.q,
-            state.qd,
-            state.measured("muscle_lengths"),
-            state.measured("muscle_rates"),
-            state.measured("tensions"),
-            state.measured("actuators"),
-        )
-        np.concatenate(parts, out=rows[taken - 1])
+        if rows is not None:
+            rows[taken - 1] = state_row(self._state)
 
     def begin_steps(self, count: int) -> SeveralSteps | None:
         """Prepare some steps that are to be taken together with those of other robots.
@@ -316,3 +306,16 @@ class WorldHost:
         """Write the logs. Raises `OSError` if one cannot be written."""
         for host in self.robots.values():
             host.close()
+
+
+def state_row(state: RobotState) -> Array:
+    """Return a state as a row of `SimulatorHost.steps`."""
+    parts = (
+        state.q,
+        state.qd,
+        state.measured("muscle_lengths"),
+        state.measured("muscle_rates"),
+        state.measured("tensions"),
+        state.measured("actuators"),
+    )
+    return np.concatenate(parts)
