@@ -122,3 +122,8 @@ def compile_options(values: ParameterStore) -> list[str]:
     """Return the arguments of the command ``compile`` for the values of the parameters."""
     options = [f"--emit={values['emit']}", f"--precision={values['precision']}", "--nodes"]
     return options + [f"--{name}" for name in ("batch", "force") if values[name]]
+
+
+def error_text(kind: str, message: str) -> str:
+    """Return the answer of a service that has failed, as JSON."""
+    return json.dumps({"error": {"type": kind, "message": message}})

@@ -21,7 +21,7 @@ from std_srvs.srv import Trigger
 from cards_core.errors import CardsError
 from cards_core.formats.locate import find_model
 from cards_core.loop.model_identity import identity_from
-from cards_model_compiler.job import CompileJob, compile_options, parameters
+from cards_model_compiler.job import CompileJob, compile_options, error_text, parameters
 from cards_ros import topics
 from cards_ros.diagnostics import Diagnostics, Level
 from cards_ros.loop import StopFlag, run
@@ -112,7 +112,9 @@ class ModelCompilerNode(Node):
 
     async def _on_compile(self, _request: Any, response: Any) -> Any:
         if self._job is not None:
-            response.message = _error("BusyError", f"compiling {self._job.model}: try again later")
+            response.message = error_text(
+                "BusyError", f"compiling {self._job.model}: try again later"
+            )
             return response
         self._start()
         future = Future(executor=self._executor)
@@ -122,7 +124,7 @@ class ModelCompilerNode(Node):
             response.message = json.dumps(job.result())
             response.success = True
         except CardsError as error:
-            response.message = _error(type(error).__name__, str(error))
+            response.message = error_text(type(error).__name__, str(error))
         return response
 
     def _on_parameters(self, changes: Mapping[str, Any]) -> None:
@@ -136,10 +138,6 @@ class ModelCompilerNode(Node):
             self._job.stop()
         self._executor.shutdown()
         self.destroy_node()
-
-
-def _error(kind: str, message: str) -> str:
-    return json.dumps({"error": {"type": kind, "message": message}})
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -28,6 +28,7 @@ from cards_core.formats import load
 from cards_core.loop.model_agreement import ACCEPT
 from cards_core.loop.model_identity import identity_of
 from cards_core.robot.model import Robot
+from cards_model_compiler.job import error_text
 from cards_model_compiler.live_analysis.analyses import (
     Answer,
     ConditionAnalysis,
@@ -248,10 +249,10 @@ class LiveAnalysisNode(Node):
     async def _on_report(self, _request: Any, response: Any) -> Any:
         state, refusal = self._states.state, self.models.refusal
         if refusal:
-            response.message = _error("ModelError", refusal)
+            response.message = error_text("ModelError", refusal)
             return response
         if state is None:
-            response.message = _error("StateError", f"no {topics.JOINT_STATES} yet")
+            response.message = error_text("StateError", f"no {topics.JOINT_STATES} yet")
             return response
         future = Future(executor=self._executor)
         self._jobs.append((self._pool.submit(self._make_text, state), future))
@@ -267,7 +268,7 @@ class LiveAnalysisNode(Node):
                 report = self._report.make(state, latest, self.missing, age)
             return json.dumps(report, allow_nan=False)
         except Exception as error:  # a service must not end the node
-            return _error(type(error).__name__, describe(error))
+            return error_text(type(error).__name__, describe(error))
 
     def _answer_calls(self) -> None:
         """Hand over the reports that are ready."""
@@ -281,10 +282,6 @@ class LiveAnalysisNode(Node):
         self._pool.shutdown(cancel_futures=True)
         self._executor.shutdown()
         self.destroy_node()
-
-
-def _error(kind: str, message: str) -> str:
-    return json.dumps({"error": {"type": kind, "message": message}})
 
 
 def main(args: Sequence[str] | None = None) -> int:
