@@ -376,14 +376,20 @@ def actuator_states(time: Array, values: Array, names: Sequence[str]) -> Figure:
             for muscle, column in columns.items():
                 _line(axis, time, factor * values[:, column], muscle, muscles.index(muscle))
             axis.set_ylabel(labelled(state_title(state), name))
-        axes[-1].set_xlabel("time [s]")
-        axes[-1].set_xlim(time[0], max(time[-1], time[0] + 1e-9))
-        curves: dict[str, Any] = {}
-        for axis in axes:
-            curves |= {str(curve.get_label()): curve for curve in axis.get_lines()}
-        figure.legend([curves[muscle] for muscle in muscles], muscles, loc="outside right upper")
-        figure.align_ylabels(list(axes))
+        _finish_column(figure, axes, time, muscles)
     return figure
+
+
+def _finish_column(
+    figure: Figure, axes: npt.NDArray[Any], time: Array, names: Sequence[str] | None = None
+) -> None:
+    """Label the time under charts in a column; beside them name each curve once, in an order."""
+    axes[-1].set_xlabel("time [s]")
+    axes[-1].set_xlim(time[0], max(time[-1], time[0] + 1e-9))
+    curves = {str(curve.get_label()): curve for axis in axes for curve in axis.get_lines()}
+    names = list(curves) if names is None else names
+    figure.legend([curves[name] for name in names], names, loc="outside right upper")
+    figure.align_ylabels(list(axes))
 
 
 def signals(
@@ -407,13 +413,7 @@ def signals(
             thinned, shown = thin(time, values)
             _lines(axis, thinned, factor * shown, names[name])
             axis.set_ylabel(labelled(state_title(name), unit))
-        axes[-1].set_xlabel("time [s]")
-        axes[-1].set_xlim(time[0], max(time[-1], time[0] + 1e-9))
-        curves: dict[str, Any] = {}
-        for axis in axes:
-            curves |= {str(curve.get_label()): curve for curve in axis.get_lines()}
-        figure.legend(list(curves.values()), list(curves), loc="outside right upper")
-        figure.align_ylabels(list(axes))
+        _finish_column(figure, axes, time)
     return figure
 
 
