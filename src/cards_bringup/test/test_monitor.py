@@ -17,7 +17,7 @@ from fake_board import FakeBoard
 from rich.console import Console
 
 from cards_bringup.cli import main
-from cards_bringup.real_robot.monitor import as_text, render, watch
+from cards_bringup.real_robot.monitor import render, watch
 from cards_core.errors import CardsError
 from cards_hardware.boards.events import BoardEvent, flag_names
 from cards_hardware.monitor.board_monitor import BoardMonitor
@@ -76,6 +76,13 @@ def snapshot(muscles=11):
         (float(k), k % 4, f"arm motor{k}: something happened") for k in range(20, 0, -1)
     )
     return Snapshot("roboy_arm", "serial line", (board,), tuple(rows), tuple(joints), events)
+
+
+def as_text(snapshot, width, height):
+    console = Console(width=width, height=height, color_system=None, legacy_windows=False)
+    with console.capture() as capture:
+        console.print(render(snapshot, width, height, keys=False))
+    return capture.get()
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (100, 24), (140, 40), (80, 50)])

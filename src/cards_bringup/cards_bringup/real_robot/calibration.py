@@ -30,8 +30,6 @@ from cards_hardware.calibration.procedure import Calibration
 from cards_hardware.calibration.recording import ChannelResult, Measurement, Recorder
 from cards_hardware.calibration.report import STEPS, CalibrationReport
 
-_DEGREES = 57.29577951308232
-
 
 def calibrate(args: argparse.Namespace) -> int:
     """Calibrate the sensors of a robot.
@@ -295,7 +293,7 @@ class Wizard:
             if self._fits("joints", calibration.motion_problems(measurement)):
                 results = calibration.zero_joints(measurement, self._q)
                 self._report.add_step("joints", results)
-                self._table(results, "deg", _DEGREES, "joint")
+                self._table(results, "deg", math.degrees(1.0), "joint")
                 return
 
     def _check(self) -> None:

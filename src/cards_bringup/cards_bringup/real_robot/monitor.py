@@ -143,7 +143,6 @@ _STATES = {
     "ESTOP": _BAD,
     "unknown": _BAD,
 }
-_DEGREES = 180.0 / math.pi
 
 
 def render(
@@ -180,20 +179,6 @@ def render(
     if keys:
         parts.append(Text(KEYS, style=_DIM, no_wrap=True))
     return Group(*parts)
-
-
-def as_text(snapshot: Snapshot, width: int, height: int) -> str:
-    """Return what a window of this size shows, without colours.
-
-    Args:
-        snapshot: State of the robot.
-        width: Columns of the window.
-        height: Rows of the window.
-    """
-    console = Console(width=width, height=height, color_system=None, legacy_windows=False)
-    with console.capture() as capture:
-        console.print(render(snapshot, width, height, keys=False))
-    return capture.get()
 
 
 def _headline(snapshot: Snapshot, note: str) -> Text:

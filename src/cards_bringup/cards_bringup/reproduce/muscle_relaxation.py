@@ -119,7 +119,6 @@ NORM = "|T| [N]"
 RELEASED = "sum of dl [mm]"
 ERROR = "|error| [rad]"
 HOTTEST = "hottest [degC]"
-CONTACT = "contact force [N]"
 
 
 def _released(run: RelaxationRun) -> Array:

@@ -205,16 +205,6 @@ class Intruder(Node):
         return answer
 
 
-ACTS = (
-    "flood",
-    "not_finite",
-    "giant",
-    "foreign_types",
-    "clock_step",
-    "rearm",
-)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do one act: its name, then JSON with what `Intruder` takes."""
     act, text = sys.argv[1:] if arguments is None else arguments
