@@ -17,7 +17,7 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -300,6 +300,24 @@ def print_columns(rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         cells = (text.ljust(width) for text, width in zip(row, widths, strict=True))
         print("  ".join(cells).rstrip())
+
+
+def say(text: str) -> None:
+    """Print a note beside the results; one that nobody reads any more ends nothing."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def print_result(
+    content: Mapping[str, Any], files: Sequence[Path], show: Callable[[], None], *, as_json: bool
+) -> None:
+    """Print a result and the files that it was written to, as one JSON object or for people."""
+    if as_json:
+        print(json.dumps({**content, "files": [str(file) for file in files]}))
+        return
+    show()
+    for file in files:
+        print(file)
 
 
 def _drop_output() -> None:

@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from cards_bringup.cli import print_columns
+from cards_bringup.cli import print_columns, print_result
 from cards_bringup.option_types import COUNT, SEED, Number
 
 EXAMPLES = """examples:
@@ -87,12 +87,7 @@ def run(args: argparse.Namespace) -> int:
             progress=progress.update,
         )
     files = [] if args.out is None else _write(result, dynamics.tree.position_names, args.out)
-    if args.json:
-        print(json.dumps({**result.to_json(), "files": [str(file) for file in files]}))
-    else:
-        _print(result)
-        for file in files:
-            print(file)
+    print_result(result.to_json(), files, lambda: _print(result), as_json=args.json)
     return ExitCode.DONE if result.fit else ExitCode.FAILED
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
-from cards_bringup.cli import print_columns
+from cards_bringup.cli import print_columns, print_result
 
 EXAMPLES = """examples:
   ./cards demo musashi_like --headless --no-ros --mode lockstep --duration 15 --out with
@@ -60,12 +59,7 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None:
         with writing(args.out) as work:
             files = [args.out / path.name for path in write(comparison, work)]
-    if args.json:
-        print(json.dumps({**comparison.to_json(), "files": [str(file) for file in files]}))
-        return ExitCode.DONE
-    _print(comparison)
-    for file in files:
-        print(file)
+    print_result(comparison.to_json(), files, lambda: _print(comparison), as_json=args.json)
     return ExitCode.DONE
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from typing import Any
 
 from cards_bringup.cli import print_columns
@@ -128,28 +127,23 @@ def describe_parameters(kind: str, robot_name: str | None) -> dict[str, Any]:
 
 
 def _parameter(spec: Any) -> dict[str, Any]:
+    from cards_core.json_values import json_value
+
     return {
         "name": spec.name,
         "type": spec.type_name,
         "unit": spec.unit,
         "range": spec.range_text,
-        "lower": _plain(spec.lower),
-        "upper": _plain(spec.upper),
+        "lower": json_value(spec.lower),  # None without a limit
+        "upper": json_value(spec.upper),
         "choices": list(spec.choices),
         "length": spec.length,
         "names": list(spec.names),
-        "default": _plain(spec.ros_default),
+        "default": json_value(spec.ros_default),
         "default_text": spec.shown_default.replace("`", ""),
         "live": spec.live,
         "description": spec.description,
     }
-
-
-def _plain(value: Any) -> Any:
-    """Return a value for JSON, which has no infinity: None stands for no limit."""
-    if isinstance(value, list):
-        return [_plain(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def run(args: argparse.Namespace) -> int:

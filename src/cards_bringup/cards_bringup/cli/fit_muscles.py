@@ -9,13 +9,12 @@ else changed.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from cards_bringup.cli import say
 from cards_bringup.option_types import COUNT, SEED
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
@@ -106,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
             )
     except KeyboardInterrupt:
         if (folder / "state.json").is_file():
-            _say(f"stopped; go on: ./cards fit-muscles --resume {folder}")
+            say(f"stopped; go on: ./cards fit-muscles --resume {folder}")
         raise
     _tell(args, result, folder, time.perf_counter() - begin)
     return ExitCode.DONE if result.met else ExitCode.FAILED
@@ -162,8 +161,3 @@ def _tell(args: argparse.Namespace, result: Any, folder: Path, seconds: float) -
     if not result.met and found["at_border"]:
         print(f"at the border of where they may be: {', '.join(found['at_border'])}")
     print(f"folder: {folder}")
-
-
-def _say(text: str) -> None:
-    with contextlib.suppress(OSError):
-        print(text, file=sys.stderr, flush=True)

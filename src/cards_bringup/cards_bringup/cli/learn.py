@@ -8,13 +8,12 @@ alone, not on the number of workers.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from cards_bringup.cli import say
 from cards_bringup.option_types import COUNT, WholeNumber
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
@@ -101,6 +100,7 @@ def _learn(args: argparse.Namespace, experiment: Any, folder: Path) -> int:
     from cards_bringup.learning.report import PAGE, LiveReport, write_report
     from cards_bringup.progress import BestProgress
     from cards_core.cores import available_cores
+    from cards_core.json_values import json_value
     from cards_learning.run import learn
     from cards_learning.trial import TrialResult
 
@@ -114,7 +114,7 @@ def _learn(args: argparse.Namespace, experiment: Any, folder: Path) -> int:
         bar.update(done, total, best.score)
         if live.update() and not told:
             told = True
-            _say(f"scores in the browser: {page.resolve().as_uri()}")
+            say(f"scores in the browser: {page.resolve().as_uri()}")
 
     try:
         with BestProgress(title, "trials", quiet=args.quiet) as bar:
@@ -127,7 +127,7 @@ def _learn(args: argparse.Namespace, experiment: Any, folder: Path) -> int:
                 progress=show,
             )
     except KeyboardInterrupt:
-        _say(f"stopped; go on: ./cards learn --resume {folder}")
+        say(f"stopped; go on: ./cards learn --resume {folder}")
         raise
     write_report(folder, folder)
     seconds = time.perf_counter() - begin
@@ -144,7 +144,7 @@ def _learn(args: argparse.Namespace, experiment: Any, folder: Path) -> int:
             "trial": made.best.number,
             "score": made.best.score,
             "state": made.best.state,
-            "measures": [_finite(run.measures) for run in made.best.runs],
+            "measures": json_value([run.measures for run in made.best.runs]),
         },
         "seconds": round(seconds, 3),
     }
@@ -166,6 +166,7 @@ def _learn(args: argparse.Namespace, experiment: Any, folder: Path) -> int:
 
 def _repeat(args: argparse.Namespace, experiment: Any) -> int:
     """Run one trial again and compare it with what is recorded."""
+    from cards_core.json_values import json_value
     from cards_learning.folder import RunFolder
     from cards_learning.run import repeat
 
@@ -178,20 +179,20 @@ def _repeat(args: argparse.Namespace, experiment: Any) -> int:
     same = None if known is None else found.same_as(known)
     if args.json:
         record = found.record() | {"same": same}
-        record["runs"] = [{**r, "measures": _finite(r["measures"])} for r in record["runs"]]
+        record["runs"] = [{**r, "measures": json_value(r["measures"])} for r in record["runs"]]
         print(json.dumps(record))
     else:
         print(f"trial {found.number}: score {found.score!r}, {found.state}")
         for one, what in zip(found.runs, experiment.runs, strict=True):
             shown = ", ".join(
-                f"{name} {value:.4g}" for name, value in (_finite(one.measures)).items() if value
+                f"{name} {value:.4g}" for name, value in json_value(one.measures).items() if value
             )
             why = f" ({one.reason})" if one.reason else ""
             print(f"  {what.terrain}: {one.state}{why}, {shown}")
         if same is not None:
             print("the same as recorded" if same else "NOT the same as recorded")
     if known is not None and not same:
-        _say(
+        say(
             f"trial {found.number} gave {found.score!r}, recorded is {known.score!r} (expected: "
             "the same; another version of CARDS, MuJoCo or NumPy, or another kind of processor?)"
         )
@@ -209,13 +210,3 @@ def _report(args: argparse.Namespace) -> int:
     page = write_report(folder, args.out or folder)
     print(json.dumps({"report": str(page)}) if args.json else f"report: {page}")
     return ExitCode.DONE
-
-
-def _finite(measures: dict[str, float]) -> dict[str, float | None]:
-    """Return measures with None for values that are not numbers."""
-    return {name: value if abs(value) < float("inf") else None for name, value in measures.items()}
-
-
-def _say(text: str) -> None:
-    with contextlib.suppress(OSError):
-        print(text, file=sys.stderr, flush=True)

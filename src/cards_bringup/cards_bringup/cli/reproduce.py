@@ -9,12 +9,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cards_bringup.cli import print_columns
+from cards_bringup.cli import print_columns, say
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
 from cards_core.files import new_run_folder
@@ -79,12 +78,12 @@ def run(args: argparse.Namespace) -> int:
         raise CardsError(
             f"--out {folder} is not an empty folder (expected: a new or empty one, or --resume)"
         )
-    made = Reproduction(folder, chosen, _shown, _say)
+    made = Reproduction(folder, chosen, _shown, say)
     again = f"./cards reproduce --resume {folder}{' --quick' * args.quick}"
     try:
         result = made.run()
     except KeyboardInterrupt:
-        _say(f"interrupted (go on with {again})")
+        say(f"interrupted (go on with {again})")
         raise
     if args.json:
         print(json.dumps({**result, "folder": str(folder)}))
@@ -141,10 +140,6 @@ def _print_list(rows: list[dict[str, Any]]) -> None:
 
 def _is_empty(folder: Path) -> bool:
     return folder.is_dir() and not any(folder.iterdir())
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

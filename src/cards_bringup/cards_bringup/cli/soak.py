@@ -11,11 +11,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
 from cards_bringup.bootstrap.process import ended_by_signals
+from cards_bringup.cli import say
 from cards_bringup.option_types import POSITIVE, WholeNumber
 from cards_core.errors import CardsError
 from cards_core.exit_codes import ExitCode
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CardsError(f"--out {folder} is not an empty folder (expected: a new or empty one)")
     with ended_by_signals(once=False):
-        result = Campaign(plan, schedule, folder, seed=seed, hours=hours, say=_say).run()
+        result = Campaign(plan, schedule, folder, seed=seed, hours=hours, say=say).run()
     if args.json:
         print(json.dumps({**result, "folder": str(folder)}))
     else:
@@ -109,7 +109,3 @@ def _print_schedule(schedule: list[Any], *, as_json: bool) -> None:
         print(f"episode {episode.number}: {episode.system}, {episode.duration:g} s")
         for fault in episode.faults:
             print(f"  {fault.at:8.3f} s  {fault.duration:6.3f} s  {fault.kind} {fault.target}")
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cards_bringup.cli import print_result
 from cards_bringup.cli.analyse.point_analysis import writing
 from cards_bringup.option_types import COUNT, SEED
 from cards_core.analysis.status import PointStatus
@@ -91,12 +92,7 @@ def run(args: argparse.Namespace) -> int:
             progress=lambda done: progress.update(done, len(q)),
         )
     files = [] if args.out is None else _write(result, q, args.out)
-    if args.json:
-        print(json.dumps({**result.to_json(), "files": [str(file) for file in files]}))
-    else:
-        _print(result)
-        for file in files:
-            print(file)
+    print_result(result.to_json(), files, lambda: _print(result), as_json=args.json)
     known = [result.tensions.statuses, *(one.statuses for one in result.necessity.values())]
     return of_answers(PointStatus(int(code)).name for codes in known for code in np.unique(codes))
 

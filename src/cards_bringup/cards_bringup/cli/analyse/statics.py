@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cards_bringup.cli import print_columns
+from cards_bringup.cli import print_columns, print_result
 from cards_bringup.cli.analyse.point_analysis import writing
 from cards_bringup.option_types import COUNT, POSITIVE
 from cards_core.errors import CardsError
@@ -253,7 +253,7 @@ def _settled(found: Any) -> dict[str, Any]:
 
 def _finish(args: argparse.Namespace, content: dict[str, Any], figure: Any, show: Any) -> int:
     content = json_value(content)
-    files = []
+    files: list[Path] = []
     if args.out is not None:
         from cards_viz.plots.drawing import save
 
@@ -263,13 +263,8 @@ def _finish(args: argparse.Namespace, content: dict[str, Any], figure: Any, show
             (work / names[0]).write_text(text, encoding="utf-8")
             if figure is not None:
                 save(figure, work / names[1])
-        files = [str(args.out / name) for name in names]
-    if args.json:
-        print(json.dumps({**content, "files": files}))
-    else:
-        show(args, content)
-        for file in files:
-            print(file)
+        files = [args.out / name for name in names]
+    print_result(content, files, lambda: show(args, content), as_json=args.json)
     return ExitCode.DONE
 
 

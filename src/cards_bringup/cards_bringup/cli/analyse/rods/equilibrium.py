@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cards_bringup.cli import print_result
 from cards_bringup.cli.analyse.point_analysis import writing
 from cards_bringup.cli.analyse.point_options import assignments, number_of
 from cards_bringup.cli.printed import array_text
@@ -96,12 +97,7 @@ def run(args: argparse.Namespace) -> int:
         with writing(args.out) as work:
             (work / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
         files.append(args.out / name)
-    if args.json:
-        print(json.dumps({**content, "files": [str(file) for file in files]}))
-    else:
-        _print(content)
-        for file in files:
-            print(file)
+    print_result(content, files, lambda: _print(content), as_json=args.json)
     return of_answers([found.status.name])
 
 

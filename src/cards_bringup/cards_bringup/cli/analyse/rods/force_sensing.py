@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cards_bringup.cli import print_result
 from cards_bringup.cli.analyse.point_analysis import writing
 from cards_bringup.cli.analyse.rods.equilibrium import findings_content, home_joints, wrench_of
 from cards_bringup.cli.analyse.rods.options import is_rod_robot
@@ -127,10 +128,7 @@ def run(args: argparse.Namespace) -> int:
         study, content = None, _content(args, robot, estimate)
     content["q"] = q.tolist()
     files = [] if args.out is None else _write(args, robot, content, study)
-    if args.json:
-        print(json.dumps({**content, "files": [str(file) for file in files]}))
-    else:
-        _print(content, files)
+    print_result(content, files, lambda: _print(content), as_json=args.json)
     return 0
 
 
@@ -265,7 +263,7 @@ def _write(
     return [args.out / name for name in names]
 
 
-def _print(content: dict[str, Any], files: list[Path]) -> None:
+def _print(content: dict[str, Any]) -> None:
     share = 100.0 * content["confidence"]
     study = content.get("study")
     for item in content["findings"]:
@@ -291,8 +289,6 @@ def _print(content: dict[str, Any], files: list[Path]) -> None:
             f"{100.0 * study['inside_scatter']:.1f}); mean e' C^-1 e {study['mean_error2']:.2f} "
             f"(expected: {study['expected_error2']} +- {study['error2_scatter']:.2f})"
         )
-    for file in files:
-        print(file)
 
 
 # Files with what was measured --------------------------------------------------------------------
