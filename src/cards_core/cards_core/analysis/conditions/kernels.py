@@ -8,6 +8,7 @@ status that says so, and NaN.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -32,11 +33,20 @@ MAX_COORDINATES = 64
 """Most coordinates of `capacity`; many more than its number of facets ever allows."""
 
 
-def _points(jacobian: Array) -> tuple[int, int, int, Rows]:
+def _shape(jacobian: Array) -> tuple[int, int, int]:
     if jacobian.ndim != 3:
         raise ShapeError(f"L has shape {jacobian.shape}, expected (n, m, nv)")
     n, m, nv = jacobian.shape
-    return n, m, nv, Rows(jacobian)
+    return n, m, nv
+
+
+def _run(function: str, jacobian: Array, *arguments: object, outputs: Sequence[Array]) -> Status:
+    """Call a function of C, which writes the outputs, and return the status of all points."""
+    n, m, nv = _shape(jacobian)
+    rows, status = Rows(jacobian), np.empty(n, np.uint8)
+    results = [pointer(status), *map(pointer, outputs)]
+    run(function, ctypes.c_long(n), nv, m, *rows.arguments, *arguments, *results)
+    return status
 
 
 def _many(values: Array, n: int, inner: tuple[int, ...], name: str) -> Rows:
@@ -77,21 +87,10 @@ def tension_factors(
         threshold), INFEASIBLE, NOT_FINITE, TOO_FEW_MUSCLES (m <= nv), RANK_DEFICIENT,
         NOT_CONVERGED (the enclosure contains the threshold).
     """
-    n, m, nv, rows = _points(jacobian)
-    status, least, most = np.empty(n, np.uint8), np.empty(n), np.empty(n)
-    run(
-        "cards_closure",
-        ctypes.c_long(n),
-        nv,
-        m,
-        *rows.arguments,
-        int(normalise),
-        ctypes.c_double(threshold),
-        ctypes.c_double(rank_tolerance),
-        pointer(status),
-        pointer(least),
-        pointer(most),
-    )
+    least, most = np.empty((2, len(jacobian)))
+    tolerances = map(ctypes.c_double, (threshold, rank_tolerance))
+    outputs = (least, most)
+    status = _run("cards_closure", jacobian, int(normalise), *tolerances, outputs=outputs)
     return status, least, most
 
 
@@ -109,20 +108,10 @@ def singular_values(
         Status, shape (n,), and singular values, shape (n, nv). Statuses: FEASIBLE, NOT_FINITE,
         TOO_FEW_MUSCLES (m < nv), RANK_DEFICIENT.
     """
-    n, m, nv, rows = _points(jacobian)
-    scale = _vector(scale, nv, "scale")
-    status, sigma = np.empty(n, np.uint8), np.empty((n, nv))
-    run(
-        "cards_singular_values",
-        ctypes.c_long(n),
-        nv,
-        m,
-        *rows.arguments,
-        pointer(scale),
-        ctypes.c_double(rank_tolerance),
-        pointer(status),
-        pointer(sigma),
-    )
+    n, _, nv = _shape(jacobian)
+    scale, sigma = _vector(scale, nv, "scale"), np.empty((n, nv))
+    tolerance = ctypes.c_double(rank_tolerance)
+    status = _run("cards_singular_values", jacobian, pointer(scale), tolerance, outputs=(sigma,))
     return status, sigma
 
 
@@ -142,19 +131,8 @@ def unilateral_factors(
         Status and rho, shape (n,). Statuses: FEASIBLE, INFEASIBLE (rho = 0), NOT_FINITE,
         TOO_FEW_MUSCLES (m <= nv), RANK_DEFICIENT, NOT_CONVERGED.
     """
-    n, m, nv, rows = _points(jacobian)
-    status, rho = np.empty(n, np.uint8), np.empty(n)
-    run(
-        "cards_unilateral",
-        ctypes.c_long(n),
-        nv,
-        m,
-        *rows.arguments,
-        ctypes.c_double(rank_tolerance),
-        pointer(status),
-        pointer(rho),
-    )
-    return status, rho
+    rho, tolerance = np.empty(len(jacobian)), ctypes.c_double(rank_tolerance)
+    return _run("cards_unilateral", jacobian, tolerance, outputs=(rho,)), rho
 
 
 _NONE = np.zeros((1, 0, 0))
@@ -223,32 +201,13 @@ def capacity(
     Raises:
         ShapeError: A shape does not fit, or there are more than `MAX_COORDINATES`.
     """
-    n, m, nv, rows = _points(jacobian)
+    nv = _shape(jacobian)[2]
     if nv > MAX_COORDINATES:
         raise ShapeError(f"{nv} coordinates, expected at most {MAX_COORDINATES}")
-    lower, upper = _vector(lower, m, "lower"), _vector(upper, m, "upper")
-    scale = _vector(scale, nv, "scale")
-    status, margin = np.empty(n, np.uint8), np.empty(n)
-    keep, wrenches = required.arguments(n, nv)
-    run(
-        "cards_capacity",
-        ctypes.c_long(n),
-        nv,
-        m,
-        *rows.arguments,
-        pointer(lower),
-        pointer(upper),
-        *wrenches,
-        pointer(scale),
-        ctypes.c_double(least),
-        ctypes.c_double(tolerance),
-        ctypes.c_double(rank_tolerance),
-        ctypes.c_double(DEPENDENT),
-        pointer(status),
-        pointer(margin),
-    )
-    del keep
-    return status, margin
+    return _compare(
+        "cards_capacity", jacobian, lower, upper, required,
+        scale=scale, tolerances=(least, tolerance, rank_tolerance, DEPENDENT),
+    )  # fmt: skip
 
 
 def distances(
@@ -281,27 +240,31 @@ def distances(
     Raises:
         ShapeError: A shape does not fit.
     """
-    n, m, nv, rows = _points(jacobian)
-    lower, upper = _vector(lower, m, "lower"), _vector(upper, m, "upper")
-    scale = _vector(scale, nv, "scale")
-    status, distance = np.empty(n, np.uint8), np.empty(n)
-    keep, wrenches = required.arguments(n, nv)
-    run(
-        "cards_required",
-        ctypes.c_long(n),
-        nv,
-        m,
-        *rows.arguments,
-        pointer(lower),
-        pointer(upper),
-        *wrenches,
-        pointer(scale),
-        ctypes.c_double(tolerance),
-        pointer(status),
-        pointer(distance),
+    return _compare(
+        "cards_required", jacobian, lower, upper, required, scale=scale, tolerances=(tolerance,)
     )
+
+
+def _compare(
+    function: str,
+    jacobian: Array,
+    lower: Array,
+    upper: Array,
+    required: RequiredWrenches,
+    *,
+    scale: Array,
+    tolerances: Sequence[float],
+) -> tuple[Status, Array]:
+    """Return status and a number per point of a function of C that compares R with W."""
+    n, m, nv = _shape(jacobian)
+    vectors = _vector(lower, m, "lower"), _vector(upper, m, "upper"), _vector(scale, nv, "scale")
+    found = np.empty(n)
+    low, up, factor = map(pointer, vectors)
+    keep, wrenches = required.arguments(n, nv)
+    numbers = map(ctypes.c_double, tolerances)
+    status = _run(function, jacobian, low, up, *wrenches, factor, *numbers, outputs=(found,))
     del keep
-    return status, distance
+    return status, found
 
 
 def mark_indefinite(matrices: Array, status: Status) -> None:
