@@ -39,6 +39,7 @@ from cards_core.control.set_points import (
     SetPointController,
     group_members,
     home_lengths,
+    rest_length_parameter,
     told_muscles,
 )
 from cards_core.errors import ParameterError
@@ -342,17 +343,7 @@ def _parameters(names: tuple[str, ...], home: Array) -> list[Parameter]:
     return [
         Parameter("gait", "hold", "Set-points over time.", choices=GAITS),
         Parameter("tension", [0.0] * m, "T0.", "N", lower=0.0, length=m, names=names, live=True),
-        Parameter(
-            "rest_length",
-            home.tolist(),
-            "l0.",
-            "m",
-            above=0.0,
-            length=m,
-            names=names,
-            live=True,
-            default_text="lengths at home",
-        ),
+        rest_length_parameter(names, home),
         Parameter("amplitude", 0.0, "A of v0 in the sine gait.", "m/s", lower=0.0, live=True),
         Parameter("frequency", 0.4, "Of the sine gait.", "Hz", lower=0.0, live=True),
         Parameter("body_waves", 0.5, "Waves along the body.", lower=0.0, live=True),

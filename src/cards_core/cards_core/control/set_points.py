@@ -19,6 +19,7 @@ from cards_core.control.native_set_points import SetPoints, place_set_points
 from cards_core.errors import ParameterError
 from cards_core.muscles.command import Command, CommandPart
 from cards_core.muscles.impedance import SLACK
+from cards_core.parameters.declaration import Parameter
 from cards_core.robot.elements import Muscle
 from cards_core.robot.model import Robot
 from cards_core.trajectories.base import Reference
@@ -121,6 +122,21 @@ class SetPointController(Controller):
                 f"T0 of '{self.names[bad]}' is {tension[bad]:g} N; expected at most the muscle's "
                 f"largest tension, {self._most[bad]:g} N"
             )
+
+
+def rest_length_parameter(names: tuple[str, ...], home: Array) -> Parameter:
+    """Return the live parameter of l0, which is by default the lengths at home, shape (n,)."""
+    return Parameter(
+        "rest_length",
+        home.tolist(),
+        "l0.",
+        "m",
+        above=0.0,
+        length=len(names),
+        names=names,
+        live=True,
+        default_text="lengths at home",
+    )
 
 
 def told_muscles(robot: Robot, patterns: Sequence[str]) -> tuple[Muscle, ...]:

@@ -48,7 +48,12 @@ from cards_core.control.interface import (
 )
 from cards_core.control.model import ControlModel
 from cards_core.control.native_program import NotNativeError, own_methods
-from cards_core.control.set_points import SetPointController, home_lengths, told_muscles
+from cards_core.control.set_points import (
+    SetPointController,
+    home_lengths,
+    rest_length_parameter,
+    told_muscles,
+)
 from cards_core.errors import ParameterError
 from cards_core.muscles.command import Command
 from cards_core.parameters.declaration import Parameter, ParameterStore
@@ -519,17 +524,7 @@ def _more_parameters(
             live=True,
             default_text="of the file",
         ),
-        Parameter(
-            "rest_length",
-            home.tolist(),
-            "l0.",
-            "m",
-            above=0.0,
-            length=m,
-            names=names,
-            live=True,
-            default_text="lengths at home",
-        ),
+        rest_length_parameter(names, home),
         Parameter(
             "refresh_rate", 100.0, "How often oscillators advance.", "Hz", lower=0.1, upper=1e4
         ),
