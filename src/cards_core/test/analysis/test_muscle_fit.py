@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fit_specifications import specification_of
 from moved_muscles import moved
 from scipy.optimize import linprog, minimize
 from scipy.spatial import ConvexHull
@@ -20,7 +21,6 @@ from cards_core.analysis.muscle_fit.margins import (
 )
 from cards_core.analysis.muscle_fit.moment_arms import MusclePath, link_motion
 from cards_core.analysis.muscle_fit.problem import FitProblem
-from cards_core.analysis.muscle_fit.reading import specification_of
 from cards_core.analysis.muscle_fit.result import markdown, not_met, torque_range
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import CardsError

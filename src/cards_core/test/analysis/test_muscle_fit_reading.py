@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fit_specifications import specification_of
 
-from cards_core.analysis.muscle_fit.reading import read_specification, specification_of
+from cards_core.analysis.muscle_fit.reading import read_specification
 from cards_core.dynamics import make_dynamics
 from cards_core.errors import DescriptionError
 from cards_core.formats import load

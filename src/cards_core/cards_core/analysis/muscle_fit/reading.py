@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -79,19 +78,6 @@ def read_specification(
     return _Reader(document, robot, text, folder or Path(path).parent).read()
 
 
-def specification_of(data: Mapping[str, Any], robot: Robot) -> FitSpecification:
-    """Return a specification from plain data of the same form as a file.
-
-    Args:
-        data: As `read_specification` finds it in a file.
-        robot: The robot.
-
-    Raises:
-        DescriptionError: See `read_specification`.
-    """
-    return _Reader(Document(dict(data), "<dict>"), robot, "", Path()).read()
-
-
 _KEYS = (
     "format", "poses", "beyond_limits", "points", "radii", "moment_arms", "lengths", "torques",
     "closure",
@@ -155,15 +141,17 @@ class _Reader:
             varied,
         )
 
+    def _items(self, key: str) -> list[Field]:
+        """Return the elements of a list that may be left out."""
+        return self._top[key].items() if self._top.has(key) else []
+
     # What may move -------------------------------------------------------------------------------
 
     def _points(self, smallest: Mapping[str, float]) -> list[FittedPoint]:
         """Return the points; `smallest` has the least radii of surfaces that may change."""
-        if not self._top.has("points"):
-            return []
         out: list[FittedPoint] = []
         seen: set[PathPoint] = set()
-        for item in self._top["points"].items():
+        for item in self._items("points"):
             item.mapping(("muscle", "point", "distance", "box", "lower", "upper", "mirror"))
             for muscle in self._muscles(item["muscle"]):
                 for at in self._path_points(item, muscle):
@@ -307,15 +295,13 @@ class _Reader:
         return f"point {at.point + 1} of muscle '{self._robot.muscles[at.muscle].name}'"
 
     def _radii(self) -> list[FittedRadius]:
-        if not self._top.has("radii"):
-            return []
         out: list[FittedRadius] = []
         robot = self._robot
         closed = {c.surface.name: True for c in link_layout(robot).contacts if c.surface}
         for contact in link_layout(robot).contacts:
             if contact.surface is not None:
                 closed[contact.surface.name] &= contact.closed
-        for item in self._top["radii"].items():
+        for item in self._items("radii"):
             item.mapping(("surface", "range"))
             name = item["surface"].text([s.name for s in robot.wrap_surfaces])
             if name in (radius.surface for radius in out):
@@ -353,9 +339,7 @@ class _Reader:
 
     def _moment_arms(self) -> list[ArmGoal]:
         out: list[ArmGoal] = []
-        if not self._top.has("moment_arms"):
-            return out
-        for item in self._top["moment_arms"].items():
+        for item in self._items("moment_arms"):
             if item.has("like"):
                 out += self._like(item)
                 continue
@@ -376,10 +360,8 @@ class _Reader:
         return out
 
     def _lengths(self) -> list[LengthGoal]:
-        if not self._top.has("lengths"):
-            return []
         out: list[LengthGoal] = []
-        for item in self._top["lengths"].items():
+        for item in self._items("lengths"):
             muscle, coordinate, poses, wanted, tolerance = self._path_goal(item)
             if coordinate is not None and not item.has("at"):
                 raise item["joint"].error("'joint' without 'at'", "'joint' with 'at', or 'poses'")
@@ -480,10 +462,9 @@ class _Reader:
 
     def _torques(self) -> list[TorqueGoal]:
         out: list[TorqueGoal] = []
-        if not self._top.has("torques"):
-            return out
-        self._check_muscles(self._top["torques"])
-        for item in self._top["torques"].items():
+        if self._top.has("torques"):
+            self._check_muscles(self._top["torques"])
+        for item in self._items("torques"):
             item.mapping(("joint", "range", "others", "gravity", "poses", "tolerance", "weight"))
             low, high = item["range"].vector(2, "least and largest torque")
             if not low <= high or low == high == 0.0:
