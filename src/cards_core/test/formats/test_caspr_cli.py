@@ -93,7 +93,8 @@ def test_help(capsys):
 
 
 def test_as_a_program(folder):
-    command = [sys.executable, "-m", "cards_core.formats.caspr.cli", folder]
+    program = "import sys; from cards_core.formats.caspr.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, folder]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env=os.environ, timeout=120
     )

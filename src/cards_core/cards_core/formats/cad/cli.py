@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -177,7 +176,3 @@ def _list_materials(*, as_json: bool) -> int:
     for name, density in sorted(DENSITIES.items()):
         print(f"{name:<{width}}  {density:7g} kg/m^3")
     return ExitCode.DONE
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from cards_core.formats.cardsflow.importer import import_cardsflow
@@ -89,7 +88,3 @@ def _read(options: argparse.Namespace, progress: Progress) -> ImportedModel:
         packages=dict(options.package),
     )
     return with_name(model, options.name)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

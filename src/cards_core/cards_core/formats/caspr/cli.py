@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -117,7 +116,3 @@ def _row(row: ModelRow) -> dict[str, object]:
         "line": row.line,
         "problem": row.problem,
     }
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -66,7 +66,3 @@ def _read(options: argparse.Namespace, progress: Progress) -> ImportedModel:
 
         return with_name(compared(found, options.compare, progress), options.name)
     return with_name(found.model, options.name)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
