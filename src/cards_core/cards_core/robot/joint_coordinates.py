@@ -20,7 +20,7 @@ import numpy as np
 from cards_core.errors import UnknownNameError
 from cards_core.robot.elements import AXES_PER_KIND, Joint
 from cards_core.robot.model import Tree
-from cards_core.spatial import Pose, matrix_quaternion
+from cards_core.spatial import Pose, axis_rotation, matrix_quaternion
 from cards_core.typing import Array, Matrix3, Vector3
 
 # kind: suffix of the first name in q and in qd, number of coordinates and of velocities
@@ -101,7 +101,7 @@ def joint_velocity(
             return np.array([axes[0] @ slide])
         case "universal":
             first = _universal_angles(rotation, axes)[0]
-            moved = _rotated(axes[1], axes[0], first)
+            moved = axis_rotation(axes[0], first) @ axes[1]
             jacobian = np.column_stack([axes[0], moved])
             return np.asarray(np.linalg.lstsq(jacobian, spin, rcond=None)[0])
         case "planar":
@@ -178,8 +178,3 @@ def _universal_angles(rotation: Matrix3, axes: list[Vector3]) -> tuple[float, fl
     sine = second_axis @ np.cross(back, first_axis)
     cosine = first_axis @ back - (first_axis @ second_axis) * (second_axis @ back)
     return first, math.atan2(float(sine), float(cosine))
-
-
-def _rotated(vector: Vector3, axis: Vector3, angle: float) -> Vector3:
-    c, s = math.cos(angle), math.sin(angle)
-    return c * vector + s * np.cross(axis, vector) + (1 - c) * (axis @ vector) * axis

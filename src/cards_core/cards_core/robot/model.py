@@ -508,32 +508,17 @@ def _check_names(robot: Robot) -> None:
         for role, name in (("parent", joint.parent), ("child", joint.child)):
             check_choice(name, f"link ({role} of joint '{joint.name}')", links)
         if joint.kind not in AXES_PER_KIND:
-            raise DescriptionError(
-                f"'{joint.kind}' is no kind of joint",
-                source=where,
-                line=joint.line,
-                element=f"joint '{joint.name}'",
-                expected=", ".join(AXES_PER_KIND),
-            )
+            problem = f"'{joint.kind}' is no kind of joint"
+            raise robot.error(joint, problem, ", ".join(AXES_PER_KIND))
         if len(joint.axes) != AXES_PER_KIND[joint.kind]:
-            raise DescriptionError(
-                f"{len(joint.axes)} axes for a {joint.kind} joint",
-                source=where,
-                line=joint.line,
-                element=f"joint '{joint.name}'",
-                expected=f"{AXES_PER_KIND[joint.kind]}",
-            )
+            problem = f"{len(joint.axes)} axes for a {joint.kind} joint"
+            raise robot.error(joint, problem, f"{AXES_PER_KIND[joint.kind]}")
     for name in robot.home:
         robot.joint(name)
     for frame in robot.frames:
         if frame.name in links:
-            raise DescriptionError(
-                "a link has this name, or it is the world",
-                source=where,
-                line=frame.line,
-                element=f"frame '{frame.name}'",
-                expected="a name of its own",
-            )
+            problem = "a link has this name, or it is the world"
+            raise robot.error(frame, problem, "a name of its own")
         check_choice(frame.link, f"link (of frame '{frame.name}')", links)
     surfaces = {surface.name: surface for surface in robot.wrap_surfaces}
     for surface in robot.wrap_surfaces:
