@@ -13,7 +13,7 @@ import numpy as np
 
 from cards_core.checks import check_choice
 from cards_core.errors import CardsError, DescriptionError
-from cards_core.formats.imports.findings import NameTable, renamed_robot, safe_name
+from cards_core.formats.imports.findings import FilePlace, NameTable, renamed_robot, safe_name
 from cards_core.formats.imports.marked_frames import add_marked_muscles
 from cards_core.formats.imports.markers import marked, meant_marker, misspelt
 from cards_core.formats.imports.model import ImportedModel, Section
@@ -75,12 +75,10 @@ def import_mjcf(
     told("converting", 0.5)
     names = Names(compiled)
     for said in compiled.warnings:
-        names.findings.note("mujoco", "model", f"MuJoCo says: {said}", source=str(source))
+        names.findings.note("mujoco", "model", f"MuJoCo says: {said}", at=FilePlace(str(source)))
     for element, attribute, effect in text.obsolete:
         said = f"{attribute} left out, which newer MuJoCo does not have: that {effect}"
-        names.findings.warn(
-            "obsolete", element.label, said, source=element.source, line=element.line
-        )
+        names.findings.warn("obsolete", element.label, said, at=element)
     model = compiled.model
     key = _keyframe(compiled, keyframe)
     qpos = np.array(model.qpos0 if key is None else model.key_qpos[key])
@@ -269,7 +267,7 @@ def _operational(names: Names, frames: list[Frame], frame: str | None) -> str | 
 def _left_out(compiled: CompiledMjcf, names: Names) -> None:
     """Name what a description has no place for."""
     model = compiled.model
-    findings, file = names.findings, str(compiled.source.path)
+    findings, at = names.findings, FilePlace(str(compiled.source.path))
     weighty = {
         "flexes": model.nflex,
         "skins": model.nskin,
@@ -284,13 +282,13 @@ def _left_out(compiled: CompiledMjcf, names: Names) -> None:
     }
     for what, count in weighty.items():
         if count:
-            findings.warn("left-out", what, f"{count} left out", source=file)
+            findings.warn("left-out", what, f"{count} left out", at=at)
     for what, count in plain.items():
         if count:
-            findings.note("left-out", what, f"{count} left out", source=file)
+            findings.note("left-out", what, f"{count} left out", at=at)
     option = model.opt
     if option.density or option.viscosity:
-        findings.warn("fluid", "option", "forces of the medium left out", source=file)
+        findings.warn("fluid", "option", "forces of the medium left out", at=at)
     off = mujoco.mjtDisableBit
     bits = {"limits": off.mjDSBL_LIMIT, "contacts": off.mjDSBL_CONTACT}
     bits |= {
@@ -300,7 +298,7 @@ def _left_out(compiled: CompiledMjcf, names: Names) -> None:
     }
     for what, bit in bits.items():
         if option.disableflags & int(bit):
-            findings.warn("flag", "option", f"{what} switched off there, not here", source=file)
+            findings.warn("flag", "option", f"{what} switched off there, not here", at=at)
 
 
 def _gravity(model: mujoco.MjModel) -> Array:

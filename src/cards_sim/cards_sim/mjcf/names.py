@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 
 from cards_core.errors import DescriptionError
-from cards_core.formats.imports.findings import FindingList, NameTable
+from cards_core.formats.imports.findings import FilePlace, FindingList, NameTable
 from cards_core.robot.elements import WORLD
 from cards_core.spatial import Pose, quaternion_matrix
 from cards_core.typing import Array
@@ -80,12 +80,12 @@ class Names:
             message: What was found and what was done.
         """
         source, line = self.place(kind, index)
-        self.findings.warn(code, self.label(kind, index), message, source=source, line=line)
+        self.findings.warn(code, self.label(kind, index), message, at=FilePlace(source, line))
 
     def note(self, code: str, kind: str, index: int, message: str) -> None:
         """Add a note about one thing of the file; arguments as of `warn`."""
         source, line = self.place(kind, index)
-        self.findings.note(code, self.label(kind, index), message, source=source, line=line)
+        self.findings.note(code, self.label(kind, index), message, at=FilePlace(source, line))
 
     def error(self, kind: str, index: int, problem: str, expected: str) -> DescriptionError:
         """Return (not raise) an error about one thing of the file.

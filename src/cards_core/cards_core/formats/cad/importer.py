@@ -27,7 +27,13 @@ from cards_core.formats.cad.links import (
 from cards_core.formats.cad.muscles import Places, make_frames, make_muscles, make_surfaces
 from cards_core.formats.cad.report import sections
 from cards_core.formats.cad.worker import SUFFIXES, TOLERANCE, check_file, read_assembly
-from cards_core.formats.imports.findings import FindingList, NameTable, renamed_robot, safe_name
+from cards_core.formats.imports.findings import (
+    FilePlace,
+    FindingList,
+    NameTable,
+    renamed_robot,
+    safe_name,
+)
 from cards_core.formats.imports.locked_joints import fix_locked_joints
 from cards_core.formats.imports.marked_frames import add_marked_muscles, attach_marked_frames
 from cards_core.formats.imports.model import ImportedModel
@@ -92,7 +98,7 @@ def recognise(
     progress("links, bodies, features", 0.7)
     findings = FindingList()
     for code, subject, message in found.remarks:
-        findings.warn(code, subject, message, source=str(source))
+        findings.warn(code, subject, message, at=FilePlace(str(source)))
     job = Import(found, settings, findings, str(source))
     layout = lay_out(job)
     bodies = bodies_of(job, layout, material)
@@ -197,7 +203,7 @@ def build(found: Recognised, *, collisions: bool = True, name: str | None = None
         operational = frames[0].name
         findings.note(
             "operational-frame", f"frame '{operational}'", "the only frame; operational space is "
-            "its place", source=shown,
+            "its place", at=FilePlace(shown),
         )  # fmt: skip
     if operational is not None and operational not in {item.name for item in frames}:
         raise config.top["operational_frame"].error(

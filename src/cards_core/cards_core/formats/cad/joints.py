@@ -10,7 +10,7 @@ from cards_core.errors import DescriptionError
 from cards_core.formats.cad.assembly import Assembly
 from cards_core.formats.cad.config import JointEntry, PlaceName, unknown
 from cards_core.formats.cad.links import Import, Layout, rename
-from cards_core.formats.imports.findings import SAFE, NameTable, safe_name
+from cards_core.formats.imports.findings import SAFE, FilePlace, NameTable, safe_name
 from cards_core.robot.elements import AXES_PER_KIND, WORLD, Joint, JointAxis
 from cards_core.spatial import Pose, matrix_quaternion
 from cards_core.typing import Vector3
@@ -66,7 +66,8 @@ def make_joints(
     name = taken.claim(f"{root}_to_world")
     findings.note(
         "base-fixed", f"link '{root}'",
-        "no joint holds it; fixed to the world (floating: true makes it free)", source=source,
+        "no joint holds it; fixed to the world (floating: true makes it free)",
+        at=FilePlace(source),
     )  # fmt: skip
     return [Joint(name, "fixed", WORLD, root, Pose(), pose), *joints], {}
 

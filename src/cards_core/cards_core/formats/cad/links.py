@@ -14,7 +14,7 @@ from cards_core.errors import DescriptionError
 from cards_core.formats.cad.assembly import Assembly, Component, Solid
 from cards_core.formats.cad.config import BodyEntry, Config
 from cards_core.formats.cad.materials import DEFAULT, DENSITIES, PLAUSIBLE
-from cards_core.formats.imports.findings import SAFE, FindingList, NameTable, safe_name
+from cards_core.formats.imports.findings import SAFE, FilePlace, FindingList, NameTable, safe_name
 from cards_core.formats.imports.markers import Marker, meant_marker, misspelt, parse_marker
 from cards_core.robot.elements import Collision, Inertia, Link, Mesh, Visual
 from cards_core.robot.inertia import inertia_problem
@@ -135,7 +135,10 @@ def lay_out(job: Import) -> Layout:
             ) from None
         if (meant := meant_marker(item.name)) is not None:
             job.findings.warn(
-                "marker-misspelt", f"component '{item.path}'", misspelt(meant), source=job.source
+                "marker-misspelt",
+                f"component '{item.path}'",
+                misspelt(meant),
+                at=FilePlace(job.source),
             )
         above = layout.markers.get(item.parent) if item.parent >= 0 else None
         if marker is not None:
@@ -164,7 +167,7 @@ def lay_out(job: Import) -> Layout:
             if beside and index not in tops:
                 job.findings.note(
                     "no-solid", f"component '{item.path}'", "no solid is in it; no link",
-                    source=job.source,
+                    at=FilePlace(job.source),
                 )  # fmt: skip
         for index in tops:
             name = layout.table.claim(components[index].name, "link")
@@ -317,7 +320,7 @@ def bodies_of(job: Import, layout: Layout, material: str | None) -> list[Body]:
                 "surface-without-solid",
                 f"component '{layout.shown[index]}'",
                 f"{item.shells} surfaces that enclose no solid were left out",
-                source=source,
+                at=FilePlace(source),
             )
     for pattern in config.bodies:
         if pattern not in used:
@@ -333,7 +336,7 @@ def bodies_of(job: Import, layout: Layout, material: str | None) -> list[Body]:
             f"nothing says what they are made of; taken as {DEFAULT}, "
             f"{DENSITIES[DEFAULT]:g} kg/m^3: {', '.join(assumed[:8])}"
             + (" ..." if len(assumed) > 8 else ""),
-            source=source,
+            at=FilePlace(source),
         )
     return out
 
@@ -378,17 +381,17 @@ def _check_body(body: Body, findings: FindingList, source: str) -> None:
     if solid.volume < 0.0:
         findings.warn(
             "inside-out", subject, "its faces point inwards; its volume was taken positive",
-            source=source,
+            at=FilePlace(source),
         )  # fmt: skip
     if not solid.valid:
         findings.warn(
             "shape-faulty", subject, "Open CASCADE finds faults in its topology; check its mass",
-            source=source,
+            at=FilePlace(source),
         )  # fmt: skip
     if not PLAUSIBLE[0] <= body.density <= PLAUSIBLE[1]:
         findings.warn(
             "density-implausible", subject, f"its density is {body.density:.3g} kg/m^3",
-            source=source,
+            at=FilePlace(source),
         )  # fmt: skip
     mesh = mesh_volume(solid.vertices, solid.triangles)
     if abs(mesh - abs(solid.volume)) > MESH_VOLUME * abs(solid.volume):
@@ -397,7 +400,7 @@ def _check_body(body: Body, findings: FindingList, source: str) -> None:
             subject,
             f"its mesh encloses {mesh:.4g} m^3 and the solid {abs(solid.volume):.4g} m^3; check "
             "its mass, or use a smaller --tolerance",
-            source=source,
+            at=FilePlace(source),
         )
 
 
@@ -451,7 +454,7 @@ def make_links(
             inertia = Inertia(item.mass, item.com, item.tensor)
             findings.note(
                 "inertia-from-file", f"link '{name}'", "mass and inertia as the file states them",
-                source=source,
+                at=FilePlace(source),
             )  # fmt: skip
         problem = inertia_problem(inertia)
         if problem:

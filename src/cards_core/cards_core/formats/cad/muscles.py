@@ -22,7 +22,7 @@ from cards_core.formats.cad.config import (
 )
 from cards_core.formats.cad.features import Feature, features_of
 from cards_core.formats.cad.links import Layout, MarkedComponent, rename
-from cards_core.formats.imports.findings import SAFE, FindingList, NameTable, safe_name
+from cards_core.formats.imports.findings import SAFE, FilePlace, FindingList, NameTable, safe_name
 from cards_core.formats.imports.markers import MarkedPoint, muscle_paths
 from cards_core.robot.elements import (
     Cylinder,
@@ -257,7 +257,7 @@ def make_muscles(
             "tension-assumed",
             f"{len(assumed)} muscles",
             f"nothing states their tension limits; taken as {low:g} to {high:g} N",
-            source=places.source,
+            at=FilePlace(places.source),
         )
     return out, list(table.renamed)
 

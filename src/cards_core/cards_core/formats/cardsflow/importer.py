@@ -16,7 +16,7 @@ from cards_core.formats.cardsflow.muscles import (
     muscle_elements,
 )
 from cards_core.formats.cardsflow.upgrade import Upgrade, check_version
-from cards_core.formats.imports.findings import FindingList, renamed_robot, safe_name
+from cards_core.formats.imports.findings import FilePlace, FindingList, renamed_robot, safe_name
 from cards_core.formats.imports.finishing import (
     BaseChoice,
     CollisionChoice,
@@ -105,8 +105,7 @@ def import_cardsflow(
                 "inertia-missing",
                 f"link '{link.name}'",
                 "no <inertial>: 1 kg and 1 kg m^2 about every axis, as SDF has it",
-                source=robot.source,
-                line=link.line,
+                at=FilePlace(robot.source, link.line),
             )
     robot = restate_about_com(robot, inertias, inertia_about, findings)
     if muscles_root is not None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from cards_core.formats.imports.findings import FindingList, NameTable
+from cards_core.formats.imports.findings import FilePlace, FindingList, NameTable
 from cards_core.formats.imports.meshes import FoundMeshes
 from cards_core.formats.imports.next_command import wrong_root
 from cards_core.formats.imports.sdf_tree import add, check_links
@@ -260,14 +260,14 @@ class Upgrade:
         self, code: str, element: XmlElement, message: str, *, line: int | None = None
     ) -> None:
         self.findings.warn(
-            code, element.label, message, source=element.source, line=line or element.line
+            code, element.label, message, at=FilePlace(element.source, line or element.line)
         )
 
     def _note(
         self, code: str, element: XmlElement, message: str, *, line: int | None = None
     ) -> None:
         self.findings.note(
-            code, element.label, message, source=element.source, line=line or element.line
+            code, element.label, message, at=FilePlace(element.source, line or element.line)
         )
 
 

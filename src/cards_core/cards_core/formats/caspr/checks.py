@@ -18,7 +18,7 @@ from cards_core.errors import DescriptionError
 from cards_core.formats.caspr.bodies import Body, coordinate_names
 from cards_core.formats.caspr.cables import CableFile, CableSet
 from cards_core.formats.caspr.operational_spaces import OperationalFile
-from cards_core.formats.imports.findings import FindingList
+from cards_core.formats.imports.findings import FilePlace, FindingList
 from cards_core.formats.imports.inertias import (
     home_within_limits,
     mass_matrix_change,
@@ -92,8 +92,7 @@ def check_inertia(
             "inertia-repaired",
             f"link '{body.original_name}'",
             f"{item.problem}; kept in the robot for M, C, G as in CASPR, repaired in the SDF",
-            source=robot.source,
-            line=body.line,
+            at=FilePlace(robot.source, body.line),
         )
     if singular:
         findings.warn(
@@ -101,7 +100,7 @@ def check_inertia(
             "mass matrix",
             "M is singular at the home position: some motion has no inertia, forward dynamics "
             "needs the repaired inertias of the SDF",
-            source=robot.source,
+            at=FilePlace(robot.source),
         )
     return ready, InertiaCheck(repairs, change, singular)
 
@@ -141,8 +140,7 @@ def check_actuation(
                 f"link '{body.original_name}'",
                 f"the joint has a motor of its own ({', '.join(body.joints)}); CASPR files give "
                 "no limit for its torque",
-                source=robot.source,
-                line=body.line,
+                at=FilePlace(robot.source, body.line),
             )
         idle = ""
         for letter, (joint, slot) in zip(body.joint_type.coordinates, body.slots, strict=True):
@@ -155,8 +153,7 @@ def check_actuation(
                 "coordinate-not-driven",
                 f"link '{body.original_name}'",
                 f"no cable and no motor moves {' '.join(idle)}",
-                source=robot.source,
-                line=body.line,
+                at=FilePlace(robot.source, body.line),
             )
     for muscle, row in zip(robot.muscles, jacobian, strict=True):
         if row.max(initial=0.0) <= 1e-9 * largest:
@@ -164,8 +161,7 @@ def check_actuation(
                 "cable-without-effect",
                 f"cable '{muscle.name}'",
                 "its length does not depend on any coordinate",
-                source=cables.source,
-                line=muscle.line,
+                at=FilePlace(cables.source, muscle.line),
             )
 
 
@@ -184,8 +180,7 @@ def check_units(robot: Robot, cables: CableFile, findings: FindingList) -> None:
             CODE,
             f"cable '{warning.muscle}'",
             warning.text,
-            source=cables.source,
-            line=warning.line,
+            at=FilePlace(cables.source, warning.line),
         )
 
 
@@ -228,8 +223,7 @@ def check_references(
                     "duplicate-frame",
                     f"frame '{frame.name}'",
                     f"the same point of link '{frame.link}' as frame '{other.name}'",
-                    source=operational.source,
-                    line=frame.line,
+                    at=FilePlace(operational.source, frame.line),
                 )
                 break
     seen: dict[tuple[tuple[str | float, ...], ...], str] = {}
@@ -240,8 +234,7 @@ def check_references(
                 "duplicate-cable",
                 f"cable '{cable.original_name}'",
                 f"the same path as cable '{seen[path]}'",
-                source=cables.source,
-                line=cable.line,
+                at=FilePlace(cables.source, cable.line),
             )
         seen.setdefault(path, cable.original_name)
     used = {via.link for cable in chosen.cables for via in cable.path}
@@ -253,8 +246,7 @@ def check_references(
                 "link-unreferenced",
                 f"link '{body.original_name}'",
                 "no cable of the chosen set, no operational space and no other link refers to it",
-                source=robot.source,
-                line=body.line,
+                at=FilePlace(robot.source, body.line),
             )
     others = [item.name for item in cables.sets if item is not chosen]
     if others:

@@ -90,8 +90,7 @@ class Node:
                     "unknown-element",
                     f"<{self.tag}>",
                     f"<{shorten(child.tag)}> is not part of the format and was ignored",
-                    source=self.source,
-                    line=child.line,
+                    at=child,
                 )
         for name in self._element.attrib:
             if name not in attributes:

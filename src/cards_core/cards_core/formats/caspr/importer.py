@@ -46,11 +46,17 @@ from cards_core.formats.caspr.operational_spaces import (
 from cards_core.formats.caspr.references import build_reference, settle_trajectories
 from cards_core.formats.caspr.report import ImportReport
 from cards_core.formats.caspr.trajectories import CasprTrajectory, read_trajectories
-from cards_core.formats.imports.findings import FindingList, NameTable, renamed_robot, safe_name
+from cards_core.formats.imports.findings import (
+    FilePlace,
+    FindingList,
+    NameTable,
+    renamed_robot,
+    safe_name,
+)
 from cards_core.formats.imports.inertias import home_within_limits
 from cards_core.robot.elements import WORLD, Box, Cylinder, Link, Sphere, Visual
 from cards_core.robot.model import Robot
-from cards_core.spatial import Pose, axis_rotation
+from cards_core.spatial import Pose, rotation_z_to
 from cards_core.trajectories.base import Reference
 from cards_core.typing import Array, Vector3
 
@@ -94,7 +100,7 @@ def _shapes(body: Body, points: Sequence[Vector3]) -> tuple[Visual, ...]:
     shapes: list[Visual] = []
     size = length
     if length > 1e-6:
-        pose = Pose(_from_z(body.end / length), 0.5 * body.end)
+        pose = Pose(rotation_z_to(body.end / length), 0.5 * body.end)
         shapes.append(Visual("bar", Cylinder(0.03 * length, length), pose, colour))
     elif points:
         low, high = np.min(points, axis=0), np.max(points, axis=0)
@@ -107,16 +113,6 @@ def _shapes(body: Body, points: Sequence[Vector3]) -> tuple[Visual, ...]:
         Visual("com", Sphere(0.05 * size), Pose(translation=body.com), (0.2, 0.2, 0.2, 1.0))
     )
     return tuple(shapes)
-
-
-def _from_z(direction: Vector3) -> Vector3:
-    """Return the rotation that takes z to a unit vector by the shortest way."""
-    cosine = float(direction[2])
-    axis = np.array([-direction[1], direction[0], 0.0])
-    sine = float(np.linalg.norm(axis))
-    if sine < 1e-12:
-        return np.eye(3) if cosine > 0 else np.diag([1.0, -1.0, -1.0])
-    return axis_rotation(axis / sine, float(np.arctan2(sine, cosine)))
 
 
 # Import ----------------------------------------------------------------------------------------
@@ -361,6 +357,8 @@ def _describe(
     found: Feasibility, item: CasprTrajectory, files: CasprFiles, findings: FindingList
 ) -> None:
     """Warn of a trajectory that the robot cannot follow."""
+    subject = f"trajectory '{item.original_name}'"
+    at = FilePlace(str(files.trajectories), item.line)
     problems: list[str] = []
     if found.unreachable is not None:
         problems.append(f"the marker cannot reach it from {found.unreachable:.3g} s on")
@@ -373,28 +371,20 @@ def _describe(
     if found.outside_limits is not None:
         problems.append(f"it leaves the joint limits at {found.outside_limits:.3g} s")
     if problems:
-        findings.warn(
-            "trajectory-infeasible",
-            f"trajectory '{item.original_name}'",
-            "; ".join(problems),
-            source=str(files.trajectories),
-            line=item.line,
-        )
+        findings.warn("trajectory-infeasible", subject, "; ".join(problems), at=at)
     elif not found.skipped and found.first_static_failure is not None:
         findings.note(
             "trajectory-not-static",
-            f"trajectory '{item.original_name}'",
+            subject,
             f"no tensions within the limits hold the pose at {found.first_static_failure:.3g} s "
             f"({100 * found.static_fraction:.0f} % of {found.samples} samples can be held); the "
             "motion needs its accelerations",
-            source=str(files.trajectories),
-            line=item.line,
+            at=at,
         )
     elif found.skipped:
         findings.note(
             "trajectory-unchecked",
-            f"trajectory '{item.original_name}'",
+            subject,
             f"its feasibility was not checked: {found.skipped}",
-            source=str(files.trajectories),
-            line=item.line,
+            at=at,
         )

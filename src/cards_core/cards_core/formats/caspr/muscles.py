@@ -20,7 +20,7 @@ import numpy as np
 from cards_core.checks import LARGEST
 from cards_core.dynamics.interface import make_dynamics
 from cards_core.formats.caspr.cables import NOT_IN_CASPR, PASSIVE, PULLEYS, Cable, CableSet
-from cards_core.formats.imports.findings import FindingList
+from cards_core.formats.imports.findings import FilePlace, FindingList
 from cards_core.formats.sdf.checks import home_poses
 from cards_core.formats.sdf.muscle_path import pulley_problem
 from cards_core.robot.actuators import Actuator, Ligament
@@ -80,8 +80,7 @@ def attach_cables(
             code,
             f"cable set '{cable_set.name}'",
             f"{kind} ({', '.join(cable.name for cable in cables)}): {_remark(code, cables)}",
-            source=source,
-            line=cables[0].line,
+            at=FilePlace(source, cables[0].line),
         )
     return replace(robot, muscles=tuple(muscles))
 
@@ -141,16 +140,14 @@ def _paths(
                     f"cable '{cable.name}'",
                     f"{cable.pulley}: imported as a pulley at its {PULLEYS[cable.pulley].point}; "
                     f"the travel of the winch is not simulated ({', '.join(lost)})",
-                    source=source,
-                    line=cable.line,
+                    at=FilePlace(source, cable.line),
                 )
         if problem:
             findings.warn(
                 "pulley-as-via-point",
                 f"cable '{cable.name}'",
                 f"{cable.pulley}: the path starts at a plain via point without a wheel: {problem}",
-                source=source,
-                line=cable.line,
+                at=FilePlace(source, cable.line),
             )
             first = ViaPoint(first.link, first.position)
         paths[cable.name] = (first, *cable.path[1:])

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from cards_core.formats.caspr.bodies import Body, CoordinateMap
 from cards_core.formats.caspr.trajectories import CasprTrajectory
-from cards_core.formats.imports.findings import FindingList
+from cards_core.formats.imports.findings import FilePlace, FindingList
 from cards_core.trajectories.base import Reference, TrajectoryError
 from cards_core.trajectories.compose import rotation_spline
 from cards_core.trajectories.rotation import Convention
@@ -137,7 +137,7 @@ def settle_trajectories(
     """
     out: list[CasprTrajectory] = []
     for item in trajectories:
-        subject = f"trajectory '{item.original_name}'"
+        subject, at = f"trajectory '{item.original_name}'", FilePlace(source, item.line)
         try:
             build_reference(item, bodies, coordinates)
             out.append(item)
@@ -148,16 +148,13 @@ def settle_trajectories(
         try:
             build_reference(plain, bodies, coordinates)
         except TrajectoryError as error:
-            findings.warn(
-                "trajectory-skipped", subject, f"left out: {error}", source=source, line=item.line
-            )
+            findings.warn("trajectory-skipped", subject, f"left out: {error}", at=at)
             continue
         out.append(plain)
         findings.warn(
             "rotation-componentwise",
             subject,
             f"its angles are interpolated one by one, not about one axis: {problem}",
-            source=source,
-            line=item.line,
+            at=at,
         )
     return tuple(out)

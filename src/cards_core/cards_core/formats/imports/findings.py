@@ -41,6 +41,14 @@ class Place(Protocol):
 
 
 @dataclass(frozen=True)
+class FilePlace:
+    """A `Place`: a file, and a line in it if one is known."""
+
+    source: str | None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
 class Finding:
     """One remark about an imported model.
 
@@ -84,40 +92,18 @@ class FindingList:
 
     _items: dict[tuple[str, ...], Finding] = field(default_factory=dict)
 
-    def warn(
-        self,
-        code: str,
-        subject: str,
-        message: str,
-        *,
-        at: Place | None = None,
-        source: str | None = None,
-        line: int | None = None,
-    ) -> None:
-        """Add a warning; see `Finding`. ``at`` gives source and line together."""
-        if at is not None:
-            source, line = at.source, at.line
-        self._add(Finding("warning", code, subject, message, source, line))
+    def warn(self, code: str, subject: str, message: str, *, at: Place | None = None) -> None:
+        """Add a warning; see `Finding`. ``at`` gives source and line."""
+        self._add("warning", (code, subject, message), at)
 
-    def note(
-        self,
-        code: str,
-        subject: str,
-        message: str,
-        *,
-        at: Place | None = None,
-        source: str | None = None,
-        line: int | None = None,
-    ) -> None:
-        """Add a note; see `Finding`. ``at`` gives source and line together."""
-        if at is not None:
-            source, line = at.source, at.line
-        self._add(Finding("note", code, subject, message, source, line))
+    def note(self, code: str, subject: str, message: str, *, at: Place | None = None) -> None:
+        """Add a note; see `Finding`. ``at`` gives source and line."""
+        self._add("note", (code, subject, message), at)
 
-    def _add(self, new: Finding) -> None:
-        key = (new.level, new.code, new.subject, new.message)
-        old = self._items.get(key)
-        self._items[key] = new if old is None else replace(old, count=old.count + 1)
+    def _add(self, level: Level, what: tuple[str, str, str], at: Place | None) -> None:
+        source, line = (None, None) if at is None else (at.source, at.line)
+        old, new = self._items.get((level, *what)), Finding(level, *what, source, line)
+        self._items[level, *what] = new if old is None else replace(old, count=old.count + 1)
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self._items.values())

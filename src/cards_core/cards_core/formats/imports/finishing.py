@@ -12,7 +12,7 @@ import numpy as np
 
 from cards_core.checks import check_choice
 from cards_core.dynamics import make_dynamics
-from cards_core.formats.imports.findings import FindingList
+from cards_core.formats.imports.findings import FilePlace, FindingList
 from cards_core.formats.imports.inertias import home_within_limits
 from cards_core.formats.imports.masses import (
     InertiaPoint,
@@ -125,8 +125,7 @@ def _choose_collisions(robot: Robot, findings: FindingList, choice: CollisionCho
                 "collisions-left-out",
                 "collisions",
                 f"collision shapes of links are left out ({why})",
-                source=robot.source,
-                line=link.line,
+                at=FilePlace(robot.source, link.line),
             )
         links.append(dataclasses.replace(link, collisions=tuple(kept)))
     return dataclasses.replace(robot, links=tuple(links))
@@ -149,8 +148,7 @@ def _not_drawn(robot: Robot, findings: FindingList) -> None:
                 f"link '{link.name}'",
                 f"meshes in the format {', '.join(kinds)} are not drawn (drawn: "
                 f"{', '.join(DRAWN)}); a link without other shapes is drawn as bars",
-                source=robot.source,
-                line=link.line,
+                at=FilePlace(robot.source, link.line),
             )
 
 
@@ -164,8 +162,7 @@ def _home_within_limits(robot: Robot, findings: FindingList) -> Robot:
                 "home-moved",
                 f"joint '{joint.name}'",
                 f"home position {_text(before)} outside of its limits, moved to {_text(after)}",
-                source=robot.source,
-                line=joint.line,
+                at=FilePlace(robot.source, joint.line),
             )
     return moved
 
@@ -239,7 +236,7 @@ def _muscles(robot: Robot, findings: FindingList) -> tuple[Section, ...]:
                 "coordinate-not-driven",
                 f"coordinate '{name}'",
                 "no muscle moves it at the home position",
-                source=robot.source,
+                at=FilePlace(robot.source),
             )
     for muscle, effect in zip(robot.muscles, arms.max(axis=1, initial=0.0), strict=True):
         if effect <= NO_EFFECT:
@@ -247,8 +244,7 @@ def _muscles(robot: Robot, findings: FindingList) -> tuple[Section, ...]:
                 "muscle-without-effect",
                 f"muscle '{muscle.name}'",
                 "it moves no coordinate at the home position",
-                source=robot.source,
-                line=muscle.line,
+                at=FilePlace(robot.source, muscle.line),
             )
     head = ["muscle", "links", "points", "wraps", "length at home, m"]
     return (Section("muscles", "Muscles", data, table(head, rows)),)

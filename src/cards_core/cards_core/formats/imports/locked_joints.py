@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cards_core.formats.imports.findings import FindingList
+from cards_core.formats.imports.findings import FilePlace, FindingList
 from cards_core.robot.elements import Joint, JointAxis
 from cards_core.robot.model import Robot
 from cards_core.spatial import Pose, axis_rotation
@@ -86,6 +86,5 @@ def _warn(robot: Robot, joint: Joint, made: Joint, axis: JointAxis, findings: Fi
         "joint-locked",
         f"joint '{joint.name}'",
         f"lower and upper limit are both {axis.lower:g} {unit}: {what}",
-        source=robot.source,
-        line=joint.line,
+        at=FilePlace(robot.source, joint.line),
     )

@@ -7,10 +7,10 @@ are via points. SDF has frames, MJCF sites, URDF links without mass; all are fra
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cards_core.errors import DescriptionError
-from cards_core.formats.imports.findings import FindingList, NameTable, Place
+from cards_core.formats.imports.findings import FilePlace, FindingList, NameTable, Place
 from cards_core.formats.imports.markers import (
     TENSION_LIMITS,
     MarkedPoint,
@@ -29,12 +29,6 @@ from cards_core.spatial import Pose
 
 NEGLIGIBLE = 1e-8
 """Mass of a link that stands for a place, at most, [kg]; onshape-to-robot writes 1e-9 kg."""
-
-
-@dataclass(frozen=True)
-class _At:
-    source: str | None
-    line: int | None
 
 
 def muscles_from_frames(
@@ -67,7 +61,7 @@ def muscles_from_frames(
     known = {item.name for item in robot.wrap_surfaces}
     flat_names = flat_muscles(frame.name for frame in robot.frames)
     markers = [
-        _marker(frame.name, "frame", flat_names, _At(robot.source, frame.line))
+        _marker(frame.name, "frame", flat_names, FilePlace(robot.source, frame.line))
         for frame in robot.frames
     ]
     pairs = list(zip(robot.frames, markers, strict=True))
@@ -102,7 +96,7 @@ def muscles_from_frames(
         safe = names.claim(name)
         if safe in there:
             point = next(item for item in points if item.marker.muscle == name)
-            at = (stated or {}).get(safe, _At(robot.source, there[safe].line))
+            at = (stated or {}).get(safe, FilePlace(robot.source, there[safe].line))
             place = "" if point.line is None else f" (line {point.line} of {robot.source})"
             raise DescriptionError(
                 f"it is stated here, and '{point.name}'{place} marks a point of it, too",
@@ -143,7 +137,7 @@ def add_marked_muscles(
         DescriptionError: As `muscles_from_frames`.
     """
     for frame in robot.frames:
-        warn_if_misspelt(frame.name, "frame", findings, _At(robot.source, frame.line))
+        warn_if_misspelt(frame.name, "frame", findings, FilePlace(robot.source, frame.line))
     out = muscles_from_frames(robot, links=links, table=table, stated=stated)
     fresh = len(out.muscles) - len(robot.muscles)
     if fresh:
@@ -152,7 +146,7 @@ def add_marked_muscles(
             "tension-assumed",
             f"{fresh} muscles",
             f"nothing states their tension limits; taken as {low:g} to {high:g} N",
-            source=robot.source,
+            at=FilePlace(robot.source),
         )
     before = {frame.name for frame in robot.frames}
     marked = [frame.name for frame in out.frames if frame.name not in before]
@@ -161,7 +155,7 @@ def add_marked_muscles(
             "operational-frame",
             f"frame '{marked[0]}'",
             "the only marked frame; operational space is its place",
-            source=robot.source,
+            at=FilePlace(robot.source),
         )
         out = replace(out, operational_frame=marked[0])
     return out
@@ -250,7 +244,7 @@ def take_marked_links(robot: Robot, names: Mapping[str, str], findings: FindingL
     frames, gone = [], []
     for link in robot.links:
         name, joint = names.get(link.name, link.name), holder[link.name]
-        at = _At(robot.source, link.line)
+        at = FilePlace(robot.source, link.line)
         warn_if_misspelt(name, "link", findings, at)
         marker = _marker(name, "link", flat, at)
         if marker is None or (marker.kind == "frame" and joint.parent == WORLD):
@@ -273,8 +267,7 @@ def take_marked_links(robot: Robot, names: Mapping[str, str], findings: FindingL
                 "marker-mass",
                 f"link '{name}'",
                 f"a marker is a place: its mass of {link.inertia.mass:g} kg is left out",
-                source=robot.source,
-                line=link.line,
+                at=FilePlace(robot.source, link.line),
             )
         pose = joint.parent_to_joint @ joint.joint_to_child
         frames.append(Frame(name, joint.parent, pose, link.line))

@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from cards_core.errors import DescriptionError
-from cards_core.formats.imports.findings import FindingList
+from cards_core.formats.imports.findings import FilePlace, FindingList
 from cards_core.formats.imports.inertias import mass_matrix_change, repair_inertias
 from cards_core.formats.imports.model import Section, table
 from cards_core.formats.sdf.checks import home_poses
@@ -120,7 +120,7 @@ def restate_about_com(
             "inertias",
             "the tensors of this file are about the origin of the model: moved to the centres of "
             "mass (see --inertia-about)",
-            source=robot.source,
+            at=FilePlace(robot.source),
         )
     links = [
         dataclasses.replace(link, inertia=about_com(link.inertia, coms[link.name]))
@@ -151,8 +151,7 @@ def repair_and_report(robot: Robot, findings: FindingList) -> tuple[Robot, Secti
             "inertia-repaired",
             f"link '{item.link}'",
             f"{item.problem}; repaired, {_moments(item)}",
-            source=robot.source,
-            line=lines[item.link],
+            at=FilePlace(robot.source, lines[item.link]),
         )
     massless = [link.name for link in repaired.links if link.inertia.is_massless]
     moving = {joint.child for joint in repaired.joints if joint.kind != "fixed"}
@@ -162,8 +161,7 @@ def repair_and_report(robot: Robot, findings: FindingList) -> tuple[Robot, Secti
                 "link-without-mass",
                 f"link '{name}'",
                 "it moves and has no mass: it gets a millionth of what it carries",
-                source=robot.source,
-                line=lines[name],
+                at=FilePlace(robot.source, lines[name]),
             )
     return repaired, _section(robot, repaired, repairs)
 
@@ -263,7 +261,7 @@ def doubtful_masses(robot: Robot, findings: FindingList) -> None:
             continue
         low, high = box
         subject = f"link '{link.name}'"
-        warn = partial(findings.warn, source=robot.source, line=link.line)
+        warn = partial(findings.warn, at=FilePlace(robot.source, link.line))
         mass, com = link.inertia.mass, link.inertia.com
         volume = float(np.prod(high - low))
         if volume > 0.0 and mass / volume > DENSE:

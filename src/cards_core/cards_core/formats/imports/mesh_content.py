@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from cards_core.formats.imports.findings import FindingList
+from cards_core.formats.imports.findings import FilePlace, FindingList
 from cards_core.formats.imports.meshes import DRAWN
 from cards_core.formats.imports.units import doubtful_mesh
 from cards_core.formats.mesh_copies import is_local
-from cards_core.robot.elements import Collision, Link, Mesh, Visual
+from cards_core.robot.elements import Collision, Mesh, Visual
 from cards_core.robot.model import Robot
 from cards_core.robot.stl_file import stl_corners
 from cards_core.typing import Vector3
@@ -53,13 +53,13 @@ def check_meshes(robot: Robot, findings: FindingList) -> None:
             if geometry.uri not in contents:
                 contents[geometry.uri] = _content(Path(geometry.uri))
             content = contents[geometry.uri]
+            at = FilePlace(robot.source, link.line if item.line is None else item.line)
             if content.problem:
                 findings.warn(
                     "mesh-damaged",
                     f"link '{link.name}'",
                     f"mesh '{Path(geometry.uri).name}' {content.problem}; copied as it is",
-                    source=robot.source,
-                    line=_line(item, link),
+                    at=at,
                 )
             elif content.edges is not None:
                 text = doubtful_mesh(robot, geometry, content.edges)
@@ -68,13 +68,8 @@ def check_meshes(robot: Robot, findings: FindingList) -> None:
                         "units-doubtful",
                         f"link '{link.name}'",
                         text,
-                        source=robot.source,
-                        line=_line(item, link),
+                        at=at,
                     )
-
-
-def _line(item: Visual | Collision, link: Link) -> int | None:
-    return link.line if item.line is None else item.line
 
 
 def _content(path: Path) -> _Content:

@@ -13,7 +13,7 @@ from pathlib import PurePath
 
 import numpy as np
 
-from cards_core.formats.imports.findings import FindingList
+from cards_core.formats.imports.findings import FilePlace, FindingList
 from cards_core.formats.sdf.checks import body_lengths, longest, sliding, unit_warning
 from cards_core.robot.elements import (
     WORLD,
@@ -62,7 +62,7 @@ def doubtful_units(robot: Robot, findings: FindingList, *, points: bool = True) 
     warning = unit_warning(robot) if points else None
     if warning is not None:
         subject = f"muscle '{warning.muscle}'"
-        findings.warn(CODE, subject, warning.text, source=robot.source, line=warning.line)
+        findings.warn(CODE, subject, warning.text, at=FilePlace(robot.source, warning.line))
     for joint in robot.joints:
         for axis in _angles(joint):
             text = _degrees(axis)
@@ -76,12 +76,12 @@ def doubtful_units(robot: Robot, findings: FindingList, *, points: bool = True) 
             f"robot '{robot.name}'",
             f"all links together weigh {mass:.4g} kg: lengths in millimetres, masses in grams, or "
             "densities in another unit?",
-            source=robot.source,
+            at=FilePlace(robot.source),
         )
 
 
 def _warn(robot: Robot, joint: Joint, text: str, findings: FindingList) -> None:
-    findings.warn(CODE, f"joint '{joint.name}'", text, source=robot.source, line=joint.line)
+    findings.warn(CODE, f"joint '{joint.name}'", text, at=FilePlace(robot.source, joint.line))
 
 
 # Angles ----------------------------------------------------------------------------------------

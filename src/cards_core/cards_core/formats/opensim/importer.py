@@ -12,7 +12,7 @@ import numpy as np
 
 from cards_core.checks import readable
 from cards_core.dynamics.interface import make_dynamics
-from cards_core.formats.imports.findings import FindingList, NameTable, renamed_robot
+from cards_core.formats.imports.findings import FilePlace, FindingList, NameTable, renamed_robot
 from cards_core.formats.imports.model import FIT_TARGETS, ImportedModel, Section, table
 from cards_core.formats.imports.units import doubtful_units
 from cards_core.formats.opensim.fields import control_range, word
@@ -147,7 +147,7 @@ def import_osim(
             "muscle-fit", "muscles",
             f"{FIT_TARGETS} asks for the file's lengths and moment arms of {len(fitted)} of them: "
             "./cards fit-muscles moves their points",
-            source=str(source.path),
+            at=FilePlace(str(source.path)),
         )  # fmt: skip
     renamed = (
         *renamed_robot(source.name.removesuffix(".osim"), robot.name),
@@ -248,7 +248,7 @@ def _repaired(robot: Robot, source: SourceModel, findings: FindingList) -> Robot
     for item in repairs:
         findings.warn(
             "inertia-repaired", f"link '{item.link}'", str(item),
-            source=str(source.path), line=lines.get(item.link),
+            at=FilePlace(str(source.path), lines.get(item.link)),
         )  # fmt: skip
     return repaired
 
@@ -406,7 +406,7 @@ def _say(
                 f"it moves along functions of a coordinate; made {misfit.how}, off by up to "
                 f"{1000 * misfit.position:.3g} mm and {math.degrees(misfit.angle):.3g} deg"
                 + inertias.get(joint.name, ""),
-                source=file, line=joint.element.line,
+                at=FilePlace(file, joint.element.line),
             )  # fmt: skip
     for muscle in source.muscles:
         reasons = paths[muscle.name].reasons
@@ -415,7 +415,7 @@ def _say(
                 "path-not-convertible", f"muscle '{muscle.name}'",
                 f"its length is off by up to {1000 * errors[muscle.name]:.3g} mm: "
                 + "; ".join(reasons),
-                source=file, line=muscle.element.line,
+                at=FilePlace(file, muscle.element.line),
             )  # fmt: skip
     for name, item in source.coordinates.items():
         if name in source.couplings:
@@ -423,7 +423,7 @@ def _say(
                 "coordinate-coupled", f"coordinate '{name}'",
                 f"follows '{source.couplings[name].independent}' in the file; it is no coordinate "
                 "here",
-                source=file, line=item.element.line,
+                at=FilePlace(file, item.element.line),
             )  # fmt: skip
         elif item.locked:
             subject, at = f"coordinate '{name}'", item.element
@@ -451,7 +451,7 @@ def _say(
         findings.note(
             "meshes-left-out", "bodies",
             f"{meshes} drawn meshes are files beside the model: links are drawn as bars",
-            source=file,
+            at=FilePlace(file),
         )  # fmt: skip
 
 

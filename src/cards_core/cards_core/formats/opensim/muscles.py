@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cards_core.errors import ParameterError
-from cards_core.formats.imports.findings import FindingList
+from cards_core.formats.imports.findings import FilePlace, FindingList
 from cards_core.formats.opensim.fields import control_range, flag, number
 from cards_core.formats.opensim.kinematics import active, location
 from cards_core.formats.opensim.source import (
@@ -297,7 +297,7 @@ def _millard(
                     findings.warn(
                         "curve-not-convertible", f"muscle '{muscle.name}'",
                         f"<{tag}> {value:g} of its {curve}: that of {default:g} is used",
-                        source=element.source, line=child.line,
+                        at=FilePlace(element.source, child.line),
                     )  # fmt: skip
     active, tendon_curve = curves["ActiveForceLengthCurve"], curves["TendonForceLengthCurve"]
     strain = number(tendon_curve, "strain_at_one_norm_force", 0.049, above=0.0)
@@ -307,7 +307,7 @@ def _millard(
             "curve-not-convertible", f"muscle '{muscle.name}'",
             f"<stiffness_at_one_norm_force> {stiffness:g} of its tendon: "
             f"{TENDON_SLOPE / strain:g} is used",
-            source=element.source, line=tendon_curve.line,
+            at=FilePlace(element.source, tendon_curve.line),
         )  # fmt: skip
     damping = number(element, "fiber_damping", 0.1, lower=0.0)
     floor = number(active, "minimum_value", UNDAMPED_FLOOR, lower=0.0)

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, get_args
 
 from cards_core.checks import check_choice
 from cards_core.formats.cardsflow.muscles import MUSCLE, MuscleRewriter, muscle_elements
-from cards_core.formats.imports.findings import FindingList, NameTable
+from cards_core.formats.imports.findings import FilePlace, FindingList, NameTable
 from cards_core.formats.imports.finishing import (
     BaseChoice,
     CollisionChoice,
@@ -262,8 +262,7 @@ def _without_negligible(robot: Robot, findings: FindingList) -> Robot:
                 "mass-negligible",
                 f"link '{link.name}'",
                 f"{inertia.mass:g} kg and no shape: a place without mass",
-                source=robot.source,
-                line=link.line,
+                at=FilePlace(robot.source, link.line),
             )
             link = dataclasses.replace(link, inertia=Inertia())  # noqa: PLW2901
         links.append(link)
@@ -285,7 +284,7 @@ def _report_merged(robot: Robot, merged: Merged, findings: FindingList) -> None:
             "link-is-frame",
             f"link '{name}'",
             "nothing but a place on another link: a frame",
-            source=robot.source,
+            at=FilePlace(robot.source),
         )
     for name in merged.joints:
         kind = robot.joint(name).kind
@@ -293,7 +292,7 @@ def _report_merged(robot: Robot, merged: Merged, findings: FindingList) -> None:
             "joints-merged",
             f"joint '{name}'",
             f"a chain of joints through links without mass is one {kind} joint",
-            source=robot.source,
+            at=FilePlace(robot.source),
         )
 
 
