@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import mpmath
 import numpy as np
 import sympy as sp
 
+from cards_core.dynamics.numeric import NumericOperationalState, NumericState
 from cards_core.dynamics.sympy_backend.constants import Expr
 from cards_core.dynamics.sympy_backend.model import SymbolicModel
 from cards_core.dynamics.sympy_backend.options import SymbolicOptions
@@ -20,27 +21,6 @@ from cards_core.typing import Array
 
 _Groups = Callable[[SymbolicModel], Sequence[tuple[Expr, tuple[int, ...]]]]
 """Says which matrices a function has, with the shapes of the arrays that they become."""
-
-
-@dataclass(eq=False)
-class SympyState:
-    """See `cards_core.dynamics.interface.DynamicsState`."""
-
-    mass_matrix: Array
-    coriolis: Array
-    gravity: Array
-    muscle_lengths: Array
-    muscle_jacobian: Array
-
-
-@dataclass(eq=False)
-class SympyOperationalState:
-    """See `cards_core.dynamics.interface.OperationalState`."""
-
-    position: Array
-    rotation: Array
-    jacobian: Array
-    bias: Array
 
 
 class SympyDynamics:
@@ -71,9 +51,9 @@ class SympyDynamics:
         self._digits = digits
         self._functions: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {}
 
-    def update(self, q: Array, qd: Array) -> SympyState:
+    def update(self, q: Array, qd: Array) -> NumericState:
         """Compute M, C, G, l, L; see `Dynamics.update`."""
-        return SympyState(*self._call("update", _update, q, qd))
+        return NumericState(*self._call("update", _update, q, qd))
 
     def muscle_bias(self, q: Array, qd: Array) -> Array:
         """Return dL/dt qd, shape (m,)."""
@@ -85,7 +65,9 @@ class SympyDynamics:
         rows = self._call("gradient", _gradient, q, np.zeros(nv))
         return np.array(rows).reshape(len(rows), nv, nv)
 
-    def operational(self, q: Array, qd: Array, frame: str | None = None) -> SympyOperationalState:
+    def operational(
+        self, q: Array, qd: Array, frame: str | None = None
+    ) -> NumericOperationalState:
         """Compute pose, Jacobian and bias of a frame; see `Dynamics.operational`."""
 
         def expressions(model: SymbolicModel) -> list[tuple[Expr, tuple[int, ...]]]:
@@ -97,7 +79,7 @@ class SympyDynamics:
                 (found.bias, (6,)),
             ]
 
-        return SympyOperationalState(*self._call(f"frame {frame}", expressions, q, qd))
+        return NumericOperationalState(*self._call(f"frame {frame}", expressions, q, qd))
 
     def link_poses(self, q: Array) -> Array:
         """Return link-to-world matrices, shape (n_links, 4, 4)."""
