@@ -82,7 +82,7 @@ class GazeboModel:
         self.ecm = ecm
 
     def exists(self) -> bool:
-        """See `ModelPort`."""
+        """See `HoldingModelPort`."""
         return bool(self._model.valid(self.ecm))
 
     def gravity(self) -> Sequence[float] | None:
@@ -91,7 +91,7 @@ class GazeboModel:
         return None if found is None else (found.x(), found.y(), found.z())
 
     def link_names(self) -> list[str]:
-        """See `ModelPort`."""
+        """See `HoldingModelPort`."""
         names = []
         for prefix, model in self._models():
             for entity in sorted(model.links(self.ecm)):
@@ -118,7 +118,7 @@ class GazeboModel:
         return found
 
     def link(self, name: str, *, moving: bool) -> GazeboLink | None:
-        """See `ModelPort`."""
+        """See `HoldingModelPort`."""
         return self._link(self._model, name, moving)
 
     def neighbour(self, model: str, link: str) -> GazeboLink | None:
@@ -137,7 +137,7 @@ class GazeboModel:
         return GazeboLink(self, link)
 
     def joint(self, name: str) -> GazeboJoint | None:
-        """See `ModelPort`."""
+        """See `HoldingModelPort`."""
         model, own = self._owner(name, self._model)
         entity = _NULL if model is None else model.joint_by_name(self.ecm, own)
         if entity == _NULL:
@@ -153,7 +153,7 @@ class GazeboModel:
         joints: Sequence[MeasuredJoint],
         pulled: Sequence[PulledLink],
     ) -> Bodies:
-        """See `ModelPort`."""
+        """See `HoldingModelPort`."""
         if self.native is None:
             return OneByOne(links, joints, pulled)
         return NativeBodies(self, links, joints, pulled)

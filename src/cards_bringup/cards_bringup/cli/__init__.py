@@ -311,7 +311,14 @@ def say(text: str) -> None:
 def print_result(
     content: Mapping[str, Any], files: Sequence[Path], show: Callable[[], None], *, as_json: bool
 ) -> None:
-    """Print a result and the files that it was written to, as one JSON object or for people."""
+    """Print a result and the files that it was written to.
+
+    Args:
+        content: The result as JSON holds it.
+        files: Where it was written.
+        show: Prints it for people.
+        as_json: Print one JSON object instead.
+    """
     if as_json:
         print(json.dumps({**content, "files": [str(file) for file in files]}))
         return

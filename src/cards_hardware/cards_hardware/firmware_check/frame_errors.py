@@ -321,7 +321,14 @@ def run_check(
     check: Callable[[Line, Path], Any],
     show: Callable[[Any], None],
 ) -> int:
-    """Run a check with a folder to build in, print its report, and return the exit code."""
+    """Run a check, print its report, and return the exit code.
+
+    Args:
+        options: Those of `noise_parser`.
+        check: Takes how bad the line is and a folder to build in; returns a report, a dataclass
+            with ``passed``.
+        show: Prints the report for people.
+    """
     line = Line(changed=options.rate, lost=options.rate, inserted=options.rate)
     try:
         with tempfile.TemporaryDirectory() as folder:
