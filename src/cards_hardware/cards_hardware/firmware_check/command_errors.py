@@ -9,6 +9,10 @@ every tension and slew of it. It must also be newer than the one before.
 
 from __future__ import annotations
 
+import argparse
+import json
+import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -24,8 +28,6 @@ from cards_hardware.firmware_check.frame_errors import (
     Line,
     commands,
     damage,
-    noise_parser,
-    run_check,
 )
 from cards_hardware.firmware_check.native_firmware import NativeDevice
 from cards_hardware.protocol.codec import encode
@@ -169,17 +171,28 @@ def run(frames: int, line: Line, folder: Path, seed: int = 1) -> CommandReport:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run and print; return 0 if the board did what it must."""
-    options = noise_parser("command_errors").parse_args(arguments)
-
-    def check(line: Line, folder: Path) -> CommandReport:
-        return run(options.frames, line, folder, options.seed)
-
-    return run_check(options, check, _show)
-
-
-def _show(report: CommandReport) -> None:
-    items = {key: value for key, value in asdict(report).items() if key != "line"}
-    print(", ".join(f"{key} {value}" for key, value in items.items()))
+    parser = argparse.ArgumentParser(prog="python -m cards_hardware.firmware_check.command_errors")
+    parser.add_argument("--frames", type=int, default=100_000, help="how many (100000)")
+    parser.add_argument(
+        "--rate", type=float, default=1e-4, help="of changed, lost, inserted bytes"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of the random numbers (1)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    options = parser.parse_args(arguments)
+    line = Line(changed=options.rate, lost=options.rate, inserted=options.rate)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            report = run(options.frames, line, Path(folder), options.seed)
+    except HardwareError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if options.json:
+        print(json.dumps({**asdict(report), "passed": report.passed}, indent=2))
+    else:
+        items = {key: value for key, value in asdict(report).items() if key != "line"}
+        print(", ".join(f"{key} {value}" for key, value in items.items()))
+        print("passed" if report.passed else "FAILED")
+    return 0 if report.passed else 1
 
 
 if __name__ == "__main__":

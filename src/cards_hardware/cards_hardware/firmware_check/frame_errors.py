@@ -20,10 +20,10 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -304,66 +304,37 @@ class _FrameChecker:
         return True
 
 
-def noise_parser(module: str) -> argparse.ArgumentParser:
-    """Return a parser with the options that the checks over a noisy line have."""
-    parser = argparse.ArgumentParser(prog=f"python -m cards_hardware.firmware_check.{module}")
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run and print; return 0 if the decoders passed."""
+    parser = argparse.ArgumentParser(prog="python -m cards_hardware.firmware_check.frame_errors")
     parser.add_argument("--frames", type=int, default=100_000, help="how many (100000)")
     parser.add_argument(
         "--rate", type=float, default=1e-4, help="of changed, lost, inserted bytes"
     )
     parser.add_argument("--seed", type=int, default=1, help="of the random numbers (1)")
+    parser.add_argument("--no-c", action="store_true", help="the Python decoder alone")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    return parser
-
-
-def run_check(
-    options: argparse.Namespace,
-    check: Callable[[Line, Path], Any],
-    show: Callable[[Any], None],
-) -> int:
-    """Run a check, print its report, and return the exit code.
-
-    Args:
-        options: Those of `noise_parser`.
-        check: Takes how bad the line is and a folder to build in; returns a report, a dataclass
-            with ``passed``.
-        show: Prints the report for people.
-    """
+    options = parser.parse_args(arguments)
     line = Line(changed=options.rate, lost=options.rate, inserted=options.rate)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            report = check(line, Path(folder))
+            native = None if options.no_c else Path(folder)
+            report = run(options.frames, line, options.seed, native)
     except HardwareError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     if options.json:
         print(json.dumps({**asdict(report), "passed": report.passed}, indent=2))
     else:
-        show(report)
+        print(
+            f"{report.frames} frames, {report.damaged} damaged, {report.glued} whole but without "
+            f"a delimiter before them"
+        )
+        for name, counts in report.decoders.items():
+            items = ", ".join(f"{key} {value:g}" for key, value in asdict(counts).items())
+            print(f"{name:6s}: {items}")
         print("passed" if report.passed else "FAILED")
     return 0 if report.passed else 1
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run and print; return 0 if the decoders passed."""
-    parser = noise_parser("frame_errors")
-    parser.add_argument("--no-c", action="store_true", help="the Python decoder alone")
-    options = parser.parse_args(arguments)
-
-    def check(line: Line, folder: Path) -> Report:
-        return run(options.frames, line, options.seed, None if options.no_c else folder)
-
-    return run_check(options, check, _show)
-
-
-def _show(report: Report) -> None:
-    print(
-        f"{report.frames} frames, {report.damaged} damaged, {report.glued} whole but without "
-        f"a delimiter before them"
-    )
-    for name, counts in report.decoders.items():
-        items = ", ".join(f"{key} {value:g}" for key, value in asdict(counts).items())
-        print(f"{name:6s}: {items}")
 
 
 if __name__ == "__main__":
