@@ -159,7 +159,7 @@ class CommandInterrupts:
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(code))
         self._code = code
-        if self.seen:  # nobody asked a page that was still starting to say that it has stopped
+        if self.seen:  # a page that was still starting need not say that it has stopped
             sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
     def _leave(self) -> None:

@@ -69,3 +69,15 @@ def test_the_least_over_a_torus_is_that_of_a_string():
                 off = 0.5 * (path.start + path.end) - 0.5 * (p + q)
                 string = taut_length(shape, p, q, 1.2 * off)
                 assert string == pytest.approx(path_length(p, q, path), abs=1e-4)
+
+
+def test_symmetric_paths_lie_on_rays():
+    """In a plane of symmetry the angle is exactly 0 there."""
+    surface = EllipsoidSurface([0.022, 0.03, 0.024])
+    p, q = np.array([-0.02, 0.0, 0.25]), np.array([-0.0023, 0.0, -0.0304])
+    here = Placed(surface, np.eye(3), np.zeros(3))
+    found = [from_guess(here, guess, p, q)[0] for guess in shoot(surface, p, q)]
+    flat = [path for path in found if abs(path.start[1]) < 1e-12]
+    assert len(found) == 4
+    assert sorted(np.sign([path.start[0] for path in flat])) == [-1.0, 1.0]
+    assert all(is_minimum(p, q, path) for path in flat)

@@ -66,7 +66,8 @@ def shoot(surface: Surface, p: Vector3, q: Vector3) -> list[Guess]:
         if len(found) + 2 > MOST_PATHS:
             break
         before, after = angles[k - 1], angles[(k + 1) % RAYS]
-        if now * after < 0.0 and abs(now - after) < math.pi:
+        # symmetric paths lie on a ray, where the angle is 0
+        if (now < 0.0) != (after < 0.0) and abs(now - after) < math.pi:
             add(k * width, now, (k + 1) * width, after)
         dips = before * now > 0.0 < now * after and abs(now) <= min(abs(before), abs(after), DIP)
         if not dips:

@@ -138,7 +138,8 @@ static int shoot(const surface_t *s, const double *p, const double *q, guess_t *
   for (int k = 0; k < RAYS; ++k) at[k] = miss(s, p, q, k*step, &here);
   for (int k = 0; k < RAYS && count + 2 <= MOST_GUESSES; ++k) {
     const double before = at[(k + RAYS - 1)%RAYS], now = at[k], after = at[(k + 1)%RAYS];
-    if (now*after < 0.0 && fabs(now - after) < PI)
+    /* symmetric paths lie on a ray, where the angle is 0 */
+    if ((now < 0.0) != (after < 0.0) && fabs(now - after) < PI)
       zero(s, p, q, k*step, now, (k + 1)*step, after, &out[count++]);
     if (!(before*now > 0.0 && now*after > 0.0 && fabs(now) <= fabs(before) &&
           fabs(now) <= fabs(after) && fabs(now) < 0.5)) continue;
