@@ -182,7 +182,7 @@ def by_name(items: Iterable[Item], name: str, what: str) -> Item:
         what: What the items are, e.g. ``link``.
 
     Raises:
-        UnknownNameError: There is none; lists the names.
+        UnknownNameError: No item has this name; the names are listed.
     """
     for item in items:
         if item.name == name:

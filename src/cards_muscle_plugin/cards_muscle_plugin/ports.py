@@ -164,7 +164,7 @@ class ModelPort(HoldingModelPort, Protocol):
         ...
 
     def neighbour(self, model: str, link: str) -> LinkPort | None:
-        """Return a link of another model of the world, None if there is none, and measure it."""
+        """Measure a link of another model of the world and return it, or None if it is missing."""
         ...
 
 

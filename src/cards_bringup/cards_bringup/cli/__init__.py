@@ -303,7 +303,7 @@ def print_columns(rows: Sequence[Sequence[str]]) -> None:
 
 
 def say(text: str) -> None:
-    """Print a note beside the results; one that nobody reads any more ends nothing."""
+    """Print a note beside the results; ignored if standard error is closed."""
     with contextlib.suppress(OSError):
         print(text, file=sys.stderr, flush=True)
 

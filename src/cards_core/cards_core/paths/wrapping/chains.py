@@ -256,9 +256,9 @@ class Chain:
             current = best = list(self.contacts)
             rank = self._whole_rank(p, q)
             for i, contact in enumerate(current):
+                here = Placed(self.obstacles[i].surface, np.eye(3), np.zeros(3))
+                ends = [self.obstacles[i].placed.inward(x) for x in self._neighbours(i, p, q)]
                 for guess in self._other_ways(i, p, q):
-                    here = Placed(self.obstacles[i].surface, np.eye(3), np.zeros(3))
-                    ends = map(self.obstacles[i].placed.inward, self._neighbours(i, p, q))
                     found, solved = from_guess(here, guess, *ends)
                     if not solved or found.length <= 0.0:
                         continue

@@ -43,6 +43,15 @@ static int is_minimum(const double *p, const double *q, const geodesic_t *g) {
   return w > 0.0 && w + distance(g->x2, q)*w_rate > 0.0;
 }
 
+/* 3 for the side asked for and 1 for a minimum, added; p and q in coordinates of the surface */
+static int level(const obstacle_t *o, const double *p, const double *q, const geodesic_t *g) {
+  const surface_t *s = &surfaces[o->surface];
+  if (one_way(s)) return WANTED;
+  /* a winding of more than half a turn can have two conjugate points, and look stable */
+  return 3*(!o->has_side || passes_side(s, p, q, g->x1, g->x2, o->side)) +
+         (is_minimum(p, q, g) && g->angle < PI);
+}
+
 /* contact of one surface between p and q of the common frame; returns whether it is a solution;
  * keep: on the way of the last solution while that is a minimum */
 static int single(const obstacle_t *o, const placed_t *placed, double *warm_start, int keep,
@@ -68,7 +77,9 @@ static int single(const obstacle_t *o, const placed_t *placed, double *warm_star
     if (round == 0 && primary != 1 && !several && !follow) continue;
     if (round == 1 && one_way(s)) continue;
     const guess_t *list = round == 1 ? ray : guess;
-    const int many = round == 0 ? (several && !follow ? primary : 1) : round == 1 ? shoot(s, p, q, ray) : count;
+    int many = count;
+    if (round == 0) many = several && !follow ? primary : 1;
+    if (round == 1) many = shoot(s, p, q, ray);
     for (int k = 0; k < many; ++k) {
       geodesic_t g;
       int solved = 0;
@@ -85,10 +96,7 @@ static int single(const obstacle_t *o, const placed_t *placed, double *warm_star
         if (count == 1 && round == 0) return 1;
         continue;
       }
-      /* a winding of more than half a turn can have two conjugate points, and look stable */
-      const int stable = one_way(s) || (is_minimum(p, q, &g) && g.angle < PI);
-      const int on_side = one_way(s) || !o->has_side || passes_side(s, p, q, g.x1, g.x2, o->side);
-      const int rank = 3*on_side + stable;
+      const int rank = level(o, p, q, &g), stable = rank%3;
       if (round == 0 && rank != WANTED && !(follow && stable)) continue;
       const double length = distance(p, g.x1) + g.s + distance(g.x2, q);
       if (rank < best || (rank == best && length >= shortest)) continue;
@@ -217,18 +225,13 @@ static void forget(run_t *run) {
   }
 }
 
-/* 3 for the side asked for and 1 for a minimum between its neighbours, added */
-static int level(const run_t *run, int i, const double *p_out, const double *q_out) {
-  const obstacle_t *o = &run->obstacles[i];
-  const placed_t *placed = &run->placed[i];
-  const geodesic_t *g = &run->contacts[i].g;
-  double before[3], after[3], p[3], q[3];
-  if (one_way(placed->surface)) return WANTED;
+/* the ends of the straight pieces before and after a surface, in its coordinates */
+static void ends_at(const run_t *run, int i, const double *p_out, const double *q_out, double *p,
+                    double *q) {
+  double before[3], after[3];
   neighbours(run, i, p_out, q_out, before, after);
-  inward(placed, before, p);
-  inward(placed, after, q);
-  return 3*(!o->has_side || passes_side(placed->surface, p, q, g->x1, g->x2, o->side)) +
-         (is_minimum(p, q, g) && g->angle < PI);
+  inward(&run->placed[i], before, p);
+  inward(&run->placed[i], after, q);
 }
 
 /* whether a path is better than another one, the shorter one of those on all sides */
@@ -237,7 +240,7 @@ static int better(const run_t *a, const run_t *b, const double *p, const double 
   double length[2];
   int rank[2] = {0, 0};
   for (int k = 0; k < 2; ++k) {
-    double at[3], x[3];
+    double at[3], x[3], from[3], to[3];
     copy(p, at);
     length[k] = 0.0;
     for (int i = 0; i < both[k]->count; ++i) {
@@ -246,7 +249,8 @@ static int better(const run_t *a, const run_t *b, const double *p, const double 
         continue;
       }
       const geodesic_t *g = &both[k]->contacts[i].g;
-      rank[k] += level(both[k], i, p, q);
+      ends_at(both[k], i, p, q, from, to);
+      rank[k] += level(&both[k]->obstacles[i], from, to, g);
       outward(&both[k]->placed[i], g->x1, x);
       length[k] += distance(at, x) + g->s;
       outward(&both[k]->placed[i], g->x2, at);
@@ -263,17 +267,14 @@ static void improve(run_t *run, const double *p_out, const double *q_out) {
     int found = 0;
     for (int i = 0; i < run->count; ++i) {
       const obstacle_t *o = &run->obstacles[i];
-      const placed_t *placed = &run->placed[i];
-      const surface_t *s = placed->surface;
+      const surface_t *s = run->placed[i].surface;
       guess_t guess[MOST_GUESSES];
-      double before[3], after[3], p[3], q[3];
+      double p[3], q[3];
       if (!run->contacts[i].touched || one_way(s)) continue;
-      neighbours(run, i, p_out, q_out, before, after);
-      inward(placed, before, p);
-      inward(placed, after, q);
+      ends_at(run, i, p_out, q_out, p, q);
       int count = contact_guesses(o, p, q, guess), primary = 0;
       for (int k = 0; k < count; ++k) primary += guess[k].primary;
-      if (primary == 1 && level(run, i, p_out, q_out) == WANTED &&
+      if (primary == 1 && level(o, p, q, &run->contacts[i].g) == WANTED &&
           same_branch(o, p, run->contacts[i].g.x1, guess->x)) continue;
       count = shoot(s, p, q, guess);
       for (int k = 0; k < count; ++k) {
